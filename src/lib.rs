@@ -1,0 +1,5 @@
+//! Postroom.
+
+pub mod error;
+pub mod outside;
+pub mod sending;

@@ -1,0 +1,3 @@
+//! Everything beyond our walls. An adapter defines the input it needs; it never learns a feature's type.
+
+pub mod smtp;

@@ -1,0 +1,1 @@
+//! What goes out, and what comes back of it.
