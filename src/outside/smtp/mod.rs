@@ -1,40 +1,41 @@
 //! The SMTP conversation of a client that must know what became of every recipient.
+//!
+//! Our own small client over tokio and rustls: every phase has its deadline, every recipient its
+//! reply, and a fault says how far the conversation had come. Each exchange takes the connection
+//! out of the [`Session`] and puts it back only when both sides agree where they stand; so a fault,
+//! or a call that was dropped half-way, closes the connection, and nothing can use it again.
+//!
+//! Reading order: [`Endpoint`] and [`Deadlines`], [`Session`], [`Envelope`] and [`Begun`],
+//! [`Fault`].
 
+mod auth;
+mod body;
+mod capabilities;
+mod commands;
+mod connect;
+mod deadlines;
+mod endpoint;
+mod envelope;
+mod fault;
+mod phase;
 mod reply;
+#[cfg(test)]
+mod scripted;
+mod session;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod transaction;
+mod wire;
 
+pub use capabilities::{AuthMechanism, Capabilities};
+pub use deadlines::Deadlines;
+pub use endpoint::{Credentials, Endpoint};
+pub use envelope::{Envelope, NotForThisRelay, Rcpt};
+pub use fault::{Fault, FaultKind};
+pub use phase::Phase;
 pub use reply::{EnhancedCode, Reply};
-
-/// How far a conversation had come. The order is the order of the conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
-    Dns,
-    Connect,
-    Tls,
-    Greeting,
-    Ehlo,
-    Auth,
-    Mail,
-    Rcpt,
-    /// DATA and the bytes of the message, up to but without the final dot.
-    Data,
-    /// The final dot was sent: from here on silence means "unknown", never "failed".
-    Dot,
-}
-
-impl Phase {
-    /// The word kept in `attempts.phase` and shown on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Dns => "dns",
-            Self::Connect => "connect",
-            Self::Tls => "tls",
-            Self::Greeting => "greeting",
-            Self::Ehlo => "ehlo",
-            Self::Auth => "auth",
-            Self::Mail => "mail",
-            Self::Rcpt => "rcpt",
-            Self::Data => "data",
-            Self::Dot => "dot",
-        }
-    }
-}
+pub use session::Session;
+pub use tls::{TlsInfo, TlsMode, TlsPolicy, TlsVersion};
+pub use transaction::{Answer, Begun, Refusal};
