@@ -101,10 +101,7 @@ impl Session {
     /// RSET: also shows that the server is still there.
     pub async fn reset(&mut self) -> Result<(), Fault> {
         let mut wire = self.take_idle()?;
-        let reply = wire.ask(Phase::Mail, "RSET").await?;
-        if !reply.is_positive() {
-            return Err(Fault::reply(Phase::Mail, reply));
-        }
+        wire.reset().await?;
         self.line = Line::Idle(wire);
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! MAIL, RCPT, DATA, the message, the dot; and what became of each recipient.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
+use tokio::time::timeout;
 
 use super::{
     Envelope, Fault, FaultKind, NotForThisRelay, Phase, Reply, Session,
@@ -16,6 +19,12 @@ const BATCH: usize = 100;
 
 /// Octets of the message in one write, before the dots are doubled.
 const PIECE: usize = 32 * 1024;
+
+/// How long to wait for a clean session once every recipient has an answer.
+const TIDYING: Duration = Duration::from_secs(5);
+
+const DATA: &[u8] = b"DATA\r\n";
+const GO_AHEAD: u16 = 354;
 
 /// How far a transaction came before its message.
 #[derive(Debug)]
@@ -96,18 +105,16 @@ impl Session {
         } else {
             step_by_step(&mut wire, commands, begun).await?
         };
-        // Every recipient has an answer: what breaks from here on spoils the session only.
-        let is_clean = match stand {
-            Stand::Body => {
-                self.line = Line::Body(wire, Stuffer::new());
-                return Ok(());
+        match stand {
+            Stand::Body => self.line = Line::Body(wire, Stuffer::new()),
+            Stand::Clean => self.line = Line::Idle(wire),
+            // Every recipient has an answer: what breaks from here on spoils the session only, and
+            // is not worth a long wait.
+            Stand::Open(unheard) => {
+                if let Ok(Ok(())) = timeout(TIDYING, tidy(&mut wire, unheard)).await {
+                    self.line = Line::Idle(wire);
+                }
             }
-            Stand::Clean => true,
-            Stand::Open => reset(&mut wire).await,
-            Stand::Spoilt => false,
-        };
-        if is_clean {
-            self.line = Line::Idle(wire);
         }
         Ok(())
     }
@@ -170,10 +177,15 @@ enum Stand {
     Body,
     /// It waits for MAIL.
     Clean,
-    /// It holds a transaction that will not go on.
-    Open,
-    /// It is not known, or the server is gone.
-    Spoilt,
+    /// It holds, or may hold, a transaction that will not go on.
+    Open(Unheard),
+}
+
+/// Replies under way that no longer matter.
+#[derive(Default)]
+struct Unheard {
+    n_rcpts: usize,
+    data: bool,
 }
 
 async fn step_by_step(
@@ -191,7 +203,7 @@ async fn step_by_step(
         *answer = hear_rcpt(wire).await?;
     }
     if !begun.has_accepted() {
-        return Ok(Stand::Open);
+        return Ok(Stand::Open(Unheard::default()));
     }
     wire.send(Phase::Data, DATA).await?;
     hear_data(wire, begun).await
@@ -217,7 +229,7 @@ async fn in_batches(
         written.clear();
         if is_first && let Some(refusal) = hear_mail(wire).await? {
             begun.refuse_the_rest(Phase::Mail, &refusal);
-            return Ok(hear_out(wire, end, is_last).await.unwrap_or(Stand::Spoilt));
+            return Ok(Stand::Open(Unheard { n_rcpts: end, data: is_last }));
         }
         for answer in &mut begun.recipients[heard..end] {
             *answer = hear_rcpt(wire).await?;
@@ -227,21 +239,21 @@ async fn in_batches(
     if begun.has_accepted() {
         hear_data(wire, begun).await
     } else {
-        Ok(hear_out(wire, 0, true).await.unwrap_or(Stand::Spoilt))
+        Ok(Stand::Open(Unheard { n_rcpts: 0, data: true }))
     }
 }
 
-/// Hears the replies that no longer matter: to `n_rcpts` RCPT and perhaps to DATA. A server that
-/// wants a message although nobody would get it is given an empty one (RFC 2920 §3.1).
-async fn hear_out(wire: &mut Wire, n_rcpts: usize, with_data: bool) -> Result<Stand, Fault> {
-    for _ in 0..n_rcpts {
+/// Hears what is under way and ends the transaction. A server that wants a message although nobody
+/// would get it is given an empty one (RFC 2920 §3.1).
+async fn tidy(wire: &mut Wire, unheard: Unheard) -> Result<(), Fault> {
+    for _ in 0..unheard.n_rcpts {
         wire.read(Phase::Rcpt).await?;
     }
-    if with_data && wire.read(Phase::Data).await?.code == GO_AHEAD {
+    if unheard.data && wire.read(Phase::Data).await?.code == GO_AHEAD {
         wire.send(Phase::Data, b".\r\n").await?;
         wire.read(Phase::Data).await?;
     }
-    Ok(Stand::Open)
+    wire.reset().await
 }
 
 /// The refusal, if it is one.
@@ -272,12 +284,5 @@ async fn hear_data(wire: &mut Wire, begun: &mut Begun) -> Result<Stand, Fault> {
         return Err(Fault::reply(Phase::Data, reply));
     }
     begun.refuse_the_rest(Phase::Data, &reply);
-    Ok(Stand::Open)
+    Ok(Stand::Open(Unheard::default()))
 }
-
-async fn reset(wire: &mut Wire) -> bool {
-    wire.ask(Phase::Mail, "RSET").await.is_ok_and(|reply| reply.is_positive())
-}
-
-const DATA: &[u8] = b"DATA\r\n";
-const GO_AHEAD: u16 = 354;

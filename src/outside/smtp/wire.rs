@@ -155,6 +155,12 @@ impl Wire {
         }
     }
 
+    /// Ends what was begun on the server, keeps the connection.
+    pub(super) async fn reset(&mut self) -> Result<(), Fault> {
+        let reply = self.ask(Phase::Mail, "RSET").await?;
+        if reply.is_positive() { Ok(()) } else { Err(Fault::reply(Phase::Mail, reply)) }
+    }
+
     /// Says goodbye; whether anybody hears does not matter.
     pub(super) async fn quit(mut self, limit: Duration) {
         let _ = timeout(limit, async {

@@ -181,6 +181,19 @@ async fn an_answer_before_the_dot_is_not_the_answer_to_the_dot() {
 }
 
 #[tokio::test]
+async fn the_last_words_of_a_server_that_left_within_the_message_are_heard() {
+    let batch = [MAIL, "RCPT TO:<a@x>", "DATA"];
+    let script = Script::new().greets(&["PIPELINING"]).batch(&batch);
+    let script = script.send("250 ok\n250 ok\n354 go").body("x").send("552 5.3.4 too much");
+    let peer = script.close().start().await;
+    let mut session = open(&peer).await;
+    assert!(session.begin(&envelope(&["a@x"])).await.unwrap().wants_body());
+    let line = Bytes::from("x".repeat(998) + "\r\n");
+    let fault = session.send_body(&vec![line; 50_000]).await.unwrap_err();
+    assert_said(&fault, Phase::Data, 552);
+}
+
+#[tokio::test]
 async fn an_abandoned_message_gets_no_dot() {
     let script = Script::new().greets(&[]).expect(MAIL).send("250 ok");
     let script = script.expect("RCPT TO:<a@x>").send("250 ok").expect("DATA").send("354 go");

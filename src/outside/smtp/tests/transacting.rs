@@ -112,6 +112,14 @@ async fn what_breaks_when_all_have_their_answer_only_spoils_the_session() {
     let begun = session.begin(&envelope(&["a@x"])).await.unwrap();
     assert_eq!(told(&begun), ["rcpt 550"]);
     assert!(begun.fault.is_none() && !session.is_idle());
+
+    let script = Script::new().greets(&["PIPELINING"]).batch(&batch);
+    let peer = script.send("250 ok\n550 no\n503 nobody").expect("RSET").gone().start().await;
+    let mut session = Session::open(&endpoint(&peer), &hasty(Phase::Mail)).await.unwrap();
+    let begun = session.begin(&envelope(&["a@x"])).await.unwrap();
+    assert_eq!(told(&begun), ["rcpt 550"]);
+    assert!(begun.fault.is_none() && !session.is_idle());
+    peer.done().await;
 }
 
 #[tokio::test]
