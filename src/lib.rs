@@ -1,5 +1,6 @@
 //! Postroom.
 
+pub mod address;
 pub mod error;
 pub mod outside;
 pub mod sending;
