@@ -1,1 +1,3 @@
 //! What goes out, and what comes back of it.
+
+pub mod messages;

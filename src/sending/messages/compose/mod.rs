@@ -1,0 +1,80 @@
+//! Turns a message into the bytes that go out.
+//!
+//! Held for every input that passed the parser (and by property tests):
+//! - lines end in CRLF, no CR or LF stands alone, no line is over 998 octets (RFC 5322 §2.1.1);
+//!   header lines are folded at 78 where a fold is possible;
+//! - bodies are quoted-printable or base64, so no server needs 8BITMIME, and the whole is ASCII
+//!   unless an address in the header has a local part that is not (RFC 6532);
+//! - `Bcc` is never written;
+//! - the same input gives the same bytes.
+//!
+//! Bodies are encoded by lettre. The header and the tree of parts are written here: lettre leaves a
+//! word of 2,000 characters in one line, panics on a control character in a name, keeps domains in
+//! U-labels and draws its boundaries at random.
+
+mod addresses;
+mod body;
+mod encoded_word;
+mod line;
+mod parameter;
+mod part;
+mod parts;
+
+use chrono::{DateTime, Utc};
+
+use self::{addresses::address_line, line::Line};
+use super::NewMessage;
+use crate::address::Mailbox;
+
+/// A word in a subject longer than this is encoded, so that it can be folded: with
+/// `Subject: ` before it, it just fits into a line of 78.
+const SUBJECT_WORD: usize = 69;
+
+/// A word in a client's field is left alone while a line can hold it, since encoding would break
+/// what a program reads: an address, a link, a Message-ID.
+const FIELD_WORD: usize = 900;
+
+/// A message ready for `DATA`, except for the doubling of leading dots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Composed {
+    pub bytes: Vec<u8>,
+    /// Whether the *header* is UTF-8, so that every transaction of this message needs SMTPUTF8
+    /// (RFC 6531 §3.4). An envelope address may need it by itself:
+    /// [`EmailAddress::needs_smtputf8`](crate::address::EmailAddress::needs_smtputf8).
+    pub smtputf8: bool,
+}
+
+/// Composes the message as sent by `from`.
+///
+/// `message_id` is bare, without angle brackets; it is ours, so it is ASCII without spaces.
+pub fn compose(
+    message: &NewMessage,
+    from: &Mailbox,
+    message_id: &str,
+    date: DateTime<Utc>,
+) -> Composed {
+    let mut header = String::new();
+    header.push_str(&Line::plain("Date", &date.to_rfc2822()));
+    header.push_str(&address_line("From", std::slice::from_ref(from)));
+    header.push_str(&address_line("Reply-To", &message.reply_to));
+    header.push_str(&address_line("To", &message.to));
+    header.push_str(&address_line("Cc", &message.cc));
+    header.push_str(&Line::text("Subject", &message.subject, SUBJECT_WORD));
+    header.push_str(&Line::plain("Message-ID", &format!("<{message_id}>")));
+    for field in &message.headers {
+        header.push_str(&Line::text(&field.name, &field.value, FIELD_WORD));
+    }
+    header.push_str(&Line::plain("MIME-Version", "1.0"));
+
+    let smtputf8 = !header.is_ascii();
+    let root = parts::tree(message, message_id);
+    let mut bytes = Vec::with_capacity(header.len() + root.size_hint());
+    bytes.extend_from_slice(header.as_bytes());
+    root.write(&mut bytes);
+    Composed { bytes, smtputf8 }
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! A message that has passed every rule.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+
+use super::{Attachment, CustomHeader, Lifetime, OnUnknown, Priority};
+use crate::address::Mailbox;
+
+/// What a client asked to send, parsed. Nothing in it can break a header or a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMessage {
+    /// Never empty. No address stands twice in `to`, `cc` and `bcc` together.
+    pub to: Vec<Mailbox>,
+    pub cc: Vec<Mailbox>,
+    pub bcc: Vec<Mailbox>,
+    /// As asked for; the sender policy resolves an absent one.
+    pub from: Option<Mailbox>,
+    pub reply_to: Vec<Mailbox>,
+    pub subject: String,
+    /// As given, line ends included. At least one of `html` and `text` is there; neither is empty.
+    pub html: Option<String>,
+    pub text: Option<String>,
+    /// In the order of their names, each name once.
+    pub headers: Vec<CustomHeader>,
+    pub tags: BTreeSet<String>,
+    pub metadata: BTreeMap<String, String>,
+    pub attachments: Vec<Attachment>,
+    pub priority: Priority,
+    /// In the words of the request; `expires_at` is what it comes to.
+    pub lifetime: Option<Lifetime>,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub on_unknown: Option<OnUnknown>,
+    /// Absent where the request leaves it to the route.
+    pub reject_suppressed: Option<bool>,
+    /// The names of top-level fields that were there and mean nothing.
+    pub ignored: Vec<String>,
+}
+
+/// Where a recipient stands in the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecipientKind {
+    To,
+    Cc,
+    Bcc,
+}
+
+impl NewMessage {
+    /// Everyone the message goes to, each address once.
+    pub fn recipients(&self) -> impl Iterator<Item = (RecipientKind, &Mailbox)> {
+        let to = self.to.iter().map(|mailbox| (RecipientKind::To, mailbox));
+        let cc = self.cc.iter().map(|mailbox| (RecipientKind::Cc, mailbox));
+        let bcc = self.bcc.iter().map(|mailbox| (RecipientKind::Bcc, mailbox));
+        to.chain(cc).chain(bcc)
+    }
+
+    /// SHA-256 over what the request means: two spellings of one request have one fingerprint, and
+    /// any change of meaning gives another. Names of ignored fields and the current time do not
+    /// enter it.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        super::fingerprint::of(self)
+    }
+}
