@@ -5,8 +5,24 @@ use super::encoded_word;
 /// The length a line should have at most (RFC 5322 §2.1.1).
 const WIDTH: usize = 78;
 
-/// More spaces than this between two words cannot be left to a fold.
-const MAX_SPACES: usize = 20;
+/// What may stand in a field of free text as it is; the rest goes into encoded words.
+#[derive(Clone, Copy)]
+pub(super) struct Plain {
+    /// Octets of a word.
+    pub word: usize,
+    /// Spaces before a word.
+    pub spaces: usize,
+}
+
+impl Plain {
+    /// For people: everything comes back to the space. With `Subject: ` before it, the longest
+    /// word just fits into a line of 78.
+    pub const SUBJECT: Self = Self { word: 69, spaces: 1 };
+
+    /// For programs, perhaps: an address, a link or a Message-ID must not be encoded, so a word is
+    /// left alone while a line of 998 can hold it.
+    pub const FIELD: Self = Self { word: 900, spaces: 20 };
+}
 
 /// A field in the making. A fold is a CRLF before white space that is there anyway (RFC 5322
 /// §2.2.3), and never leaves a line of white space alone.
@@ -33,12 +49,12 @@ impl Line {
         line.finish()
     }
 
-    /// A field of free text (`unstructured`, RFC 5322 §3.2.5). What is not plain ASCII, looks like
-    /// an encoded word, or is longer than `longest` goes into encoded words; so does white space
-    /// that a reader might drop: at the ends, and long runs.
-    pub fn text(name: &str, value: &str, longest: usize) -> String {
+    /// A field of free text (`unstructured`, RFC 5322 §3.2.5). What is not ASCII, looks like an
+    /// encoded word or is not [`Plain`] goes into encoded words; so do spaces at the ends, which a
+    /// reader would drop.
+    pub fn text(name: &str, value: &str, plain: Plain) -> String {
         let mut line = Self::new(name);
-        line.free_text(value, longest);
+        line.free_text(value, plain);
         line.finish()
     }
 
@@ -55,8 +71,8 @@ impl Line {
     }
 
     /// Text of any kind and length, without a change to it.
-    fn free_text(&mut self, text: &str, longest: usize) {
-        let tokens = tokens(text, longest);
+    fn free_text(&mut self, text: &str, plain: Plain) {
+        let tokens = tokens(text, plain);
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
             if !token.encode {
@@ -109,7 +125,7 @@ struct Token<'a> {
 }
 
 /// The text as words; spaces at its end are a last token without a word.
-fn tokens(text: &str, longest: usize) -> Vec<Token<'_>> {
+fn tokens(text: &str, plain: Plain) -> Vec<Token<'_>> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut start = 0;
     while start < text.len() {
@@ -118,7 +134,7 @@ fn tokens(text: &str, longest: usize) -> Vec<Token<'_>> {
         let word = &rest[..rest.find(' ').unwrap_or(rest.len())];
         // White space at either end would get lost, so it is encoded with the word beside it.
         let at_an_end = word.is_empty() || (start == 0 && spaces > 0);
-        let encode = at_an_end || spaces > MAX_SPACES || needs_encoding(word, longest);
+        let encode = at_an_end || spaces > plain.spaces || needs_encoding(word, plain.word);
         if let Some(last) = tokens.last_mut().filter(|_| word.is_empty()) {
             last.encode = true;
         }

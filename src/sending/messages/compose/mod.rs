@@ -22,17 +22,12 @@ mod parts;
 
 use chrono::{DateTime, Utc};
 
-use self::{addresses::address_line, line::Line};
+use self::{
+    addresses::address_line,
+    line::{Line, Plain},
+};
 use super::NewMessage;
 use crate::address::Mailbox;
-
-/// A word in a subject longer than this is encoded, so that it can be folded: with
-/// `Subject: ` before it, it just fits into a line of 78.
-const SUBJECT_WORD: usize = 69;
-
-/// A word in a client's field is left alone while a line can hold it, since encoding would break
-/// what a program reads: an address, a link, a Message-ID.
-const FIELD_WORD: usize = 900;
 
 /// A message ready for `DATA`, except for the doubling of leading dots.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,10 +54,10 @@ pub fn compose(
     header.push_str(&address_line("Reply-To", &message.reply_to));
     header.push_str(&address_line("To", &message.to));
     header.push_str(&address_line("Cc", &message.cc));
-    header.push_str(&Line::text("Subject", &message.subject, SUBJECT_WORD));
+    header.push_str(&Line::text("Subject", &message.subject, Plain::SUBJECT));
     header.push_str(&Line::plain("Message-ID", &format!("<{message_id}>")));
     for field in &message.headers {
-        header.push_str(&Line::text(&field.name, &field.value, FIELD_WORD));
+        header.push_str(&Line::text(&field.name, &field.value, Plain::FIELD));
     }
     header.push_str(&Line::plain("MIME-Version", "1.0"));
 
@@ -71,6 +66,7 @@ pub fn compose(
     let mut bytes = Vec::with_capacity(header.len() + root.size_hint());
     bytes.extend_from_slice(header.as_bytes());
     root.write(&mut bytes);
+    bytes.extend_from_slice(b"\r\n");
     Composed { bytes, smtputf8 }
 }
 

@@ -1,8 +1,6 @@
 //! Parameters of MIME fields, also in other alphabets and over several lines (RFC 2231).
 
-use std::fmt::Write;
-
-use super::line::Line;
+use super::line::{Line, needs_encoding};
 
 /// The longest value in one quoted string.
 const QUOTED: usize = 50;
@@ -12,12 +10,11 @@ const SECTION: usize = 54;
 
 /// Writes the last parameter of a field, after the semicolon.
 pub(super) fn write(line: &mut Line, name: &str, value: &str) {
-    if value.len() <= QUOTED && value.bytes().all(|b| (b' '..=b'~').contains(&b)) {
+    if !needs_encoding(value, QUOTED) {
         let value = value.replace('\\', "\\\\").replace('"', "\\\"");
         return line.word(1, &format!("{name}=\"{value}\""));
     }
-    let value = format!("utf-8''{}", percent_encoded(value));
-    let sections = sections(&value);
+    let sections = sections(value);
     if let [whole] = sections.as_slice() {
         return line.word(1, &format!("{name}*={whole}"));
     }
@@ -28,28 +25,25 @@ pub(super) fn write(line: &mut Line, name: &str, value: &str) {
     }
 }
 
-/// `attribute-char` of RFC 2231 §7 stays, everything else becomes `%XX` by octet.
-fn percent_encoded(value: &str) -> String {
-    let mut out = String::new();
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"!#$&+-.^_`{|}~".contains(&byte) {
-            out.push(byte as char);
-        } else {
-            let _ = write!(out, "%{byte:02X}");
+/// The value in percent-encoding, cut between characters: the standard lets a reader join the
+/// sections before it decodes them, but not every reader does.
+fn sections(value: &str) -> Vec<String> {
+    let mut sections = vec!["utf-8''".to_owned()];
+    for c in value.chars() {
+        let encoded = percent_encoded(c);
+        match sections.last_mut() {
+            Some(last) if last.len() + encoded.len() <= SECTION => last.push_str(&encoded),
+            _ => sections.push(encoded),
         }
     }
-    out
+    sections
 }
 
-/// Cuts between octets, never within a `%XX`.
-fn sections(mut text: &str) -> Vec<&str> {
-    let mut sections = Vec::new();
-    while text.len() > SECTION {
-        let cut = (SECTION - 2..SECTION).find(|at| text.as_bytes()[*at] == b'%').unwrap_or(SECTION);
-        let (section, rest) = text.split_at(cut);
-        sections.push(section);
-        text = rest;
+/// `attribute-char` of RFC 2231 §7 stays, everything else becomes `%XX` by octet.
+fn percent_encoded(c: char) -> String {
+    if c.is_ascii_alphanumeric() || "!#$&+-.^_`{|}~".contains(c) {
+        return c.to_string();
     }
-    sections.push(text);
-    sections
+    let mut octets = [0; 4];
+    c.encode_utf8(&mut octets).bytes().map(|octet| format!("%{octet:02X}")).collect()
 }

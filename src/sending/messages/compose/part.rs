@@ -40,14 +40,14 @@ impl Part {
         }
     }
 
-    /// Writes the part; it always ends in CRLF.
+    /// Writes the part without a CRLF at its end: that one belongs to the boundary after it, or ends
+    /// the message.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Leaf { header, body } => {
                 out.extend_from_slice(header.as_bytes());
                 out.extend_from_slice(b"\r\n");
                 out.extend_from_slice(&body.bytes);
-                out.extend_from_slice(b"\r\n");
             }
             Self::Multi { header, boundary, parts } => {
                 out.extend_from_slice(header.as_bytes());
@@ -55,7 +55,7 @@ impl Part {
                     out.extend_from_slice(format!("\r\n--{boundary}\r\n").as_bytes());
                     part.write(out);
                 }
-                out.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+                out.extend_from_slice(format!("\r\n--{boundary}--").as_bytes());
             }
         }
     }

@@ -80,8 +80,10 @@ fn parse_one(issues: &mut Issues, path: &str, value: Value) -> Option<Attachment
         |name: &str| (format!("{path}.{name}"), fields.remove(name).unwrap_or_default());
 
     let (at, value) = field("filename");
-    let filename = issues.required_string(&at, value).unwrap_or_default();
-    check_filename(issues, &at, &filename);
+    let filename = issues.required_string(&at, value);
+    if let Some(name) = &filename {
+        check_filename(issues, &at, name);
+    }
     let (at, value) = field("content");
     let content = issues.required_string(&at, value).unwrap_or_default();
     // Strict: padded, no white space, no stray bits after the last byte (RFC 4648 §3.5).
@@ -104,7 +106,7 @@ fn parse_one(issues: &mut Issues, path: &str, value: Value) -> Option<Attachment
 
     let usual = if content_id.is_some() { Disposition::Inline } else { Disposition::Attachment };
     Some(Attachment {
-        filename,
+        filename: filename.unwrap_or_default(),
         content_type: content_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
         content: content.into(),
         content_id,
