@@ -189,7 +189,7 @@ fn long_words_and_lines_are_folded() {
 #[test]
 fn a_large_attachment_arrives() {
     let mut message = request(json!({ "html": "h" }));
-    let content: Vec<u8> = (0..10 * 1024 * 1024_u32).map(|i| (i * 31 >> 3) as u8).collect();
+    let content: Vec<u8> = (0..10 * 1024 * 1024_u32).map(|i| ((i * 31) >> 3) as u8).collect();
     message.attachments.push(super::super::Attachment {
         filename: "日本語の長い名前 \"quoted\"; x=y.pdf".into(),
         content_type: "application/pdf; a=b".into(),

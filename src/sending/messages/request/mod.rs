@@ -23,4 +23,6 @@ pub use recipients::MAX_RECIPIENTS;
 pub use wire::SendRequest;
 
 #[cfg(test)]
+mod fingerprint_tests;
+#[cfg(test)]
 mod tests;

@@ -50,6 +50,7 @@ pub struct SendRequest {
     /// At most 50 values kept with the message and shown in its events; never sent.
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     pub metadata: Value,
+    /// At most 100 files, limited together in their decoded size.
     #[schema(value_type = Option<Vec<AttachmentRequest>>, max_items = 100)]
     pub attachments: Value,
     /// The order among waiting messages; `normal` if absent.
