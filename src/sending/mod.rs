@@ -1,3 +1,4 @@
 //! What goes out, and what comes back of it.
 
 pub mod messages;
+pub mod outcome;
