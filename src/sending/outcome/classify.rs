@@ -60,7 +60,9 @@ fn judge_refusal(phase: Phase, reply: &Reply) -> Verdict {
         Class::Transient | Class::RelayFault => wait_named(&reply.text),
         _ => None,
     };
-    // Too many in one transaction is cured by another transaction (RFC 5321 §4.5.3.1.10).
-    let at_once = (reason == Reason::TooManyRecipients).then_some(Duration::ZERO);
+    // Too many in one transaction is cured by another one (RFC 5321 §4.5.3.1.10): the rest may go
+    // at once. After DATA it is the same transaction that would come again, so no haste there.
+    let others_fit = reason == Reason::TooManyRecipients && phase == Phase::Rcpt;
+    let at_once = others_fit.then_some(Duration::ZERO);
     Verdict { class, scope, reason, wait: wait.or(at_once) }
 }

@@ -135,3 +135,22 @@ fn a_negative_reply_always_meets_a_rule() {
         }
     }
 }
+
+/// A rule that decides no row is either dead (another one always comes first) or untested.
+#[test]
+fn every_rule_decides_at_least_one_known_reply() {
+    let rows = rows();
+    let heard = |row: &Row| (row.phase, super::rule::Heard::new(&row.reply));
+    let heard: Vec<_> = rows.iter().map(heard).collect();
+    let decides = |at: usize| {
+        let first = |(phase, heard)| rules::all().iter().position(|rule| rule.fits(phase, heard));
+        heard.iter().any(|(phase, heard)| first((*phase, heard)) == Some(at))
+    };
+    let idle: Vec<_> = rules::all()
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !decides(*at))
+        .map(|(at, rule)| format!("{at}: {:?} {}", rule.rule.then, rule.rule.words))
+        .collect();
+    assert!(idle.is_empty(), "{}", idle.join("\n"));
+}

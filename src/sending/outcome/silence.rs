@@ -76,7 +76,7 @@ mod tests {
             for phase in [Phase::Mail, Phase::Rcpt, Phase::Data] {
                 let verdict = judge_silence(phase, silence);
                 assert_eq!((verdict.class, verdict.scope), (Class::Transient, Scope::Connection));
-                assert!(verdict.may_fail_over());
+                assert!(verdict.may_fail_over(1));
             }
         }
     }
@@ -86,7 +86,7 @@ mod tests {
         for silence in ALL {
             let verdict = judge_silence(Phase::Dot, silence);
             assert_eq!(verdict.class, Class::Unknown);
-            assert!(!verdict.may_fail_over());
+            assert!(!verdict.may_fail_over(1));
         }
     }
 

@@ -67,6 +67,9 @@ impl Scope {
     }
 }
 
+/// Tries that a temporary refusal stays on the relay that gave it.
+const TRIES_BEFORE_MOVING: u32 = 2;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
     pub class: Class,
@@ -81,14 +84,18 @@ impl Verdict {
         Self { class, scope, reason, wait: None }
     }
 
-    /// Whether another eligible relay may be tried in the same attempt.
+    /// Whether another eligible relay may be tried, after so many tries on this one.
     ///
-    /// A cut connection qualifies as long as the dot was not sent; a plain 4xx does not, because
-    /// greylisting knows a sender by its address and its relay.
-    pub fn may_fail_over(&self) -> bool {
+    /// A connection that was cut before the dot leaves no trace, so it may move at once. A plain
+    /// 4xx stays for two tries: greylisting knows a sender by its relay, and a rate limit is not
+    /// there to be driven around.
+    pub fn may_fail_over(&self, tries_here: u32) -> bool {
         match self.class {
             Class::RelayFault | Class::NotForThisRelay => true,
-            Class::Transient => matches!(self.scope, Scope::Connection | Scope::Relay),
+            Class::Transient => {
+                tries_here >= TRIES_BEFORE_MOVING
+                    || (self.scope == Scope::Connection && self.reason != Reason::RateLimited)
+            }
             _ => false,
         }
     }
@@ -117,13 +124,24 @@ mod tests {
 
     #[test]
     fn a_refused_recipient_and_an_unknown_outcome_never_fail_over() {
-        let may = |class, scope| Verdict::new(class, scope, Reason::Refused).may_fail_over();
-        assert!(may(Class::RelayFault, Scope::RelayAndSender));
-        assert!(may(Class::NotForThisRelay, Scope::Message));
-        assert!(may(Class::Transient, Scope::Connection));
-        assert!(!may(Class::Transient, Scope::Recipient));
-        assert!(!may(Class::RecipientPermanent, Scope::Recipient));
-        assert!(!may(Class::MessagePermanent, Scope::Message));
-        assert!(!may(Class::Unknown, Scope::Message));
+        let may =
+            |class, scope, tries| Verdict::new(class, scope, Reason::Refused).may_fail_over(tries);
+        assert!(may(Class::RelayFault, Scope::RelayAndSender, 1));
+        assert!(may(Class::NotForThisRelay, Scope::Message, 1));
+        assert!(may(Class::Transient, Scope::Connection, 1));
+        for tries in 1..9 {
+            assert!(!may(Class::RecipientPermanent, Scope::Recipient, tries));
+            assert!(!may(Class::MessagePermanent, Scope::Message, tries));
+            assert!(!may(Class::Unknown, Scope::Message, tries));
+            assert!(!may(Class::Accepted, Scope::Message, tries));
+        }
+    }
+
+    #[test]
+    fn a_temporary_refusal_stays_for_two_tries_and_then_may_move() {
+        let refusal = |scope, reason| Verdict::new(Class::Transient, scope, reason);
+        let greylisted = refusal(Scope::Recipient, Reason::Greylisted);
+        assert_eq!([1, 2, 3].map(|tries| greylisted.may_fail_over(tries)), [false, true, true]);
+        assert!(!refusal(Scope::Connection, Reason::RateLimited).may_fail_over(1));
     }
 }

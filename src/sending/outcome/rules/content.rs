@@ -35,30 +35,23 @@ pub(super) const RULES: &[Rule] = &[
         when: CONTENT,
         code: Five,
         enhanced: Any,
-        words: "attachment|file type|executable|security issue|prohibited (content|file)|banned (content|file|name)",
+        words: "attachment|file type|executable|security issue|content (was |has been )?rejected|prohibited (content|file)|banned (content|file|name)",
         then: (MessagePermanent, Message, Reason::ContentRefused),
-    },
-    Rule {
-        when: CONTENT,
-        code: Five,
-        enhanced: Any,
-        words: r"\bspam|unsolicited|\bbulk\b|\bjunk\b|\bscore",
-        then: (MessagePermanent, Message, Reason::SpamContent),
     },
     // RFC 5321 §2.3.8 and §4.5.3.1.6, RFC 5322 §3.6: bare line feeds, long lines, bad headers.
     Rule {
         when: CONTENT,
         code: Five,
         enhanced: Any,
-        words: r"bare <?(lf|cr|newline|line.?feed|carriage)|bad header|header.{0,30}(missing|invalid|duplicate|malformed|syntax)|(missing|duplicate|invalid|multiple).{0,30}header|line.{0,15}too long|rfc.?5322|not rfc|\b8.?bit\b|message.?id|mime",
+        words: r"bare <?(lf|cr|newline|line.?feed|carriage)|bad header|header.{0,30}(missing|invalid|duplicate|malformed|syntax)|(missing|duplicate|invalid|multiple).{0,30}header|line.{0,15}too long|rfc.?5322|not rfc|\b8.?bit\b|message.?id|\bmime\b|multiple.{0,20} from\b",
         then: (MessagePermanent, Message, Reason::MessageMalformed),
     },
     Rule {
         when: CONTENT,
-        code: Codes(&[500, 501]),
+        code: Five,
         enhanced: Any,
-        words: "",
-        then: (MessagePermanent, Message, Reason::MessageMalformed),
+        words: r"spam|unsolicited|\bube\b|\bbulk\b|\bjunk\b|\bscore",
+        then: (MessagePermanent, Message, Reason::SpamContent),
     },
     // RFC 3463 §3.7: content that cannot be carried or converted.
     Rule {
@@ -67,6 +60,13 @@ pub(super) const RULES: &[Rule] = &[
         enhanced: Subject(6),
         words: "",
         then: (MessagePermanent, Message, Reason::ContentRefused),
+    },
+    Rule {
+        when: CONTENT,
+        code: Codes(&[500, 501]),
+        enhanced: Any,
+        words: "",
+        then: (MessagePermanent, Message, Reason::MessageMalformed),
     },
     // RFC 1870 §6.3: a bare 552 to MAIL or to the message is its size.
     Rule {

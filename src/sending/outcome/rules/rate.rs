@@ -30,6 +30,14 @@ pub(super) const RULES: &[Rule] = &[
         words: "",
         then: (Transient, Recipient, Reason::TooManyRecipients),
     },
+    // The same, told only when the message is there: it must be split.
+    Rule {
+        when: CONTENT,
+        code: Negative,
+        enhanced: Any,
+        words: r"too many (recipients|rcpts?\b)",
+        then: (Transient, Message, Reason::TooManyRecipients),
+    },
     Rule {
         when: &[Rcpt],
         code: Four,

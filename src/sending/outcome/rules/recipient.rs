@@ -18,7 +18,7 @@ pub(super) const EARLY: &[Rule] = &[
         when: ADDRESSED,
         code: Five,
         enhanced: Any,
-        words: r"suppression list|marked as inactive|inactive recipient|address blacklisted|recipient.{0,40}(unsubscribed|suppressed)|previously bounced",
+        words: r"suppression list|marked as inactive|inactive recipient|(^|: )address blacklisted|recipient.{0,40}(unsubscribed|suppressed)|previously bounced",
         then: (RecipientPermanent, Recipient, Reason::SuppressedByRelay),
     },
     // The recipient's own list, or a group that takes mail from members only (Exchange).
@@ -26,7 +26,7 @@ pub(super) const EARLY: &[Rule] = &[
         when: ADDRESSED,
         code: Five,
         enhanced: Any,
-        words: r"resolver\.rst|blocked by (the )?recipient|recipient.{0,30}(personal|own).{0,20}(block|black)|recipient has (blocked|black)|only accepts (mail|messages) from",
+        words: r"resolver\.rst\.\w*(auth|sender|restrict)|blocked by (the )?recipient|recipient.{0,30}(personal|own).{0,20}(block|black)|recipient has (blocked|black)|only accepts (mail|messages) from",
         then: (RecipientPermanent, Recipient, Reason::Policy),
     },
     Rule {
@@ -47,6 +47,14 @@ pub(super) const EARLY: &[Rule] = &[
 ];
 
 pub(super) const RULES: &[Rule] = &[
+    // A full mailbox (x.2.2), refused for good by the other side.
+    Rule {
+        when: ADDRESSED,
+        code: Five,
+        enhanced: Is(&[(2, 2)]),
+        words: "",
+        then: (RecipientPermanent, Recipient, Reason::MailboxFull),
+    },
     // RFC 1870 §6: 552 or x.3.4. Gmail and Exchange say x.2.3 for their own limit too.
     Rule {
         when: TRANSACTION,
@@ -61,14 +69,6 @@ pub(super) const RULES: &[Rule] = &[
         enhanced: Any,
         words: r"(message|mail|file|content|data)( \w+){0,2} too (big|large|long)|(message|mail)( file)? size|size (limit|exceeds)|max(imum)? message|larger than",
         then: (NotForThisRelay, Message, Reason::MessageTooBig),
-    },
-    // A full mailbox (x.2.2), refused for good by the other side.
-    Rule {
-        when: ADDRESSED,
-        code: Five,
-        enhanced: Is(&[(2, 2)]),
-        words: "",
-        then: (RecipientPermanent, Recipient, Reason::MailboxFull),
     },
     Rule {
         when: ADDRESSED,
@@ -99,7 +99,7 @@ pub(super) const RULES: &[Rule] = &[
         when: ADDRESSED,
         code: Five,
         enhanced: Any,
-        words: r"null ?mx|domain (does not|doesn't) accept (e-?)?mail",
+        words: r"null ?mx|(domain|host) (does not|doesn't) accept (e-?)?mail",
         then: (RecipientPermanent, Domain, Reason::DomainRefusesMail),
     },
     Rule {
@@ -172,8 +172,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         when: ADDRESSED,
         code: Five,
-        enhanced: Is(&[(1, 1), (1, 10), (1, 351), (4, 1)]),
+        enhanced: Is(&[(1, 1), (1, 10), (1, 351)]),
         words: "",
+        then: (RecipientPermanent, Recipient, Reason::MailboxNotFound),
+    },
+    Rule {
+        when: ADDRESSED,
+        code: Five,
+        enhanced: Is(&[(4, 1)]),
+        words: "access denied|recipient",
         then: (RecipientPermanent, Recipient, Reason::MailboxNotFound),
     },
     Rule {

@@ -10,7 +10,7 @@ use crate::sending::outcome::Reason;
 use crate::sending::outcome::Scope::{Connection, Message, Relay, RelayAndSender};
 
 /// The address mail comes from is on a list, or has a bad name.
-const LISTED: &str = r"blocked using|spamhaus|spamcop|barracuda|sorbs|proofpoint|dnsbl|\brbls?\b|black.?list|block.?list|banned (sending )?ip|\b(ip|host|network|server|client)\b.{0,80}(blocked|banned|listed|reputation|block list)|blocked.{0,30}\bip\b|reputation";
+const LISTED: &str = r"blocked using|spamhaus|spamcop|barracuda|sorbs|proofpoint|dnsbl|\brbls?\b|black.?list|block.?list|banned (sending )?ip|\b(ip|host|network|server|client)\b.{0,80}(blocked|banned|listed|reputation|block list)|blocked.{0,30}\bip\b|reputation|^ip=";
 
 pub(super) const RULES: &[Rule] = &[
     // Exchange Online: the tenant or the user sent spam and may not send any more.
@@ -112,7 +112,7 @@ pub(super) const RULES: &[Rule] = &[
         when: &[Mail, Rcpt],
         code: Five,
         enhanced: Any,
-        words: r"\bdbl\b|sender.{0,60}(black.?list|block.?list|listed)",
+        words: r"\bdbl\b|(sender|mail ?from).{0,60}(black.?list|block.?list|listed)",
         then: (MessagePermanent, Message, Reason::SenderRefused),
     },
     Rule {
@@ -128,7 +128,7 @@ pub(super) const RULES: &[Rule] = &[
         when: TRANSACTION,
         code: Five,
         enhanced: Any,
-        words: r"reverse (dns|host|lookup|name)|\bptr\b|\brdns\b|cannot find your (reverse )?host",
+        words: r"reverse (dns|host|lookup|name)|\bptr\b|\brdns\b|cannot find your (reverse )?host|ip name lookup failed",
         then: (RelayFault, Relay, Reason::MissingPtr),
     },
     Rule {
@@ -163,7 +163,7 @@ pub(super) const RULES: &[Rule] = &[
         when: TRANSACTION,
         code: Four,
         enhanced: Any,
-        words: r"reverse (dns|host|lookup|name)|\bptr\b|\brdns\b|cannot find your (reverse )?host",
+        words: r"reverse (dns|host|lookup|name)|\bptr\b|\brdns\b|cannot find your (reverse )?host|ip name lookup failed",
         then: (Transient, Relay, Reason::MissingPtr),
     },
     Rule {

@@ -10,7 +10,7 @@ use crate::sending::outcome::Reason;
 use crate::sending::outcome::Scope::{Message, RelayAndSender};
 
 /// The words of a failed SPF, DKIM or DMARC check.
-const AUTHENTICATION: &str = r"\b(spf|dkim|dmarc)\b|unauthenticated (e-?mail|sender)|sender is unauthenticated|email authentication";
+const AUTHENTICATION: &str = r"\b(spf|dkim|dmarc)\b|unauthenticated (e-?mail|sender)|sender is unauthenticated|email authentication|authentication information";
 
 pub(super) const RULES: &[Rule] = &[
     // SPF, DKIM and DMARC judge a sender *through one relay*: its address stands in the SPF record
@@ -160,7 +160,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     // Exim's callout and others: the address bounces would go to does not exist.
     Rule {
-        when: &[Rcpt, Mail],
+        when: TRANSACTION,
         code: Five,
         enhanced: Any,
         words: r"sender verif(y|ication) failed|sender (address )?(was |is )?(rejected|refused|denied|blocked)|envelope sender|badmailfrom",

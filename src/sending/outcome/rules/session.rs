@@ -4,7 +4,7 @@ use super::super::rule::Code::{Five, Four, Is as Codes, Negative};
 use super::super::rule::Enhanced::{Any, Is};
 use super::super::rule::{Code, Enhanced, Rule};
 use super::{ANY, SESSION};
-use crate::outside::smtp::Phase::{self, Auth, Dns, Ehlo, Greeting, Tls};
+use crate::outside::smtp::Phase::{self, Auth, Ehlo, Greeting, Tls};
 use crate::sending::outcome::{Class::RelayFault, Reason, Scope::Relay};
 
 const fn fault(
@@ -60,7 +60,6 @@ pub(super) const RULES: &[Rule] = &[
     fault(&[Auth], Five, Any, "", Reason::AuthFailed),
     // RFC 3207 §4: 454 TLS not available; a 5xx is no better.
     fault(&[Tls], Negative, Any, "", Reason::TlsFailed),
-    fault(&[Dns], Negative, Any, "", Reason::Network),
     fault(
         SESSION,
         Negative,
