@@ -2,3 +2,5 @@
 
 pub mod messages;
 pub mod outcome;
+pub mod relays;
+pub mod retry;
