@@ -65,12 +65,16 @@ fn enhanced_of(reply: &Reply) -> Option<(u16, u16)> {
     }
 }
 
-/// Phrases run over line ends, and each line may repeat the enhanced code: both are taken out.
+/// Phrases run over line ends, and each line may repeat the enhanced code: both are taken out. So
+/// are addresses: `<blacklist@example.net>` is whoever the client wrote to, not what the relay says.
 fn one_line(text: &str) -> String {
     static REPEATED: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?m)^\s*[245]\.\d{1,3}\.\d{1,3}\s+"));
+    static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"[^\s<>]+@[^\s<>]+"));
     let text: String = text.chars().take(TEXT_KEPT).collect();
-    REPEATED.replace_all(&text, "").split_whitespace().collect::<Vec<_>>().join(" ")
+    let text = REPEATED.replace_all(&text, "");
+    let text = ADDRESS.replace_all(&text, "@");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 pub(super) fn pattern(source: &str) -> Regex {

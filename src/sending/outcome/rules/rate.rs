@@ -105,13 +105,6 @@ pub(super) const RULES: &[Rule] = &[
         then: (Transient, Relay, Reason::StorageFull),
     },
     Rule {
-        when: TRANSACTION,
-        code: Four,
-        enhanced: Is(&[(2, 1), (7, 28), (7, 500), (7, 650)]),
-        words: RATE,
-        then: (Transient, Recipient, Reason::RateLimited),
-    },
-    Rule {
         when: &[Rcpt],
         code: Four,
         enhanced: Any,
