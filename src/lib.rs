@@ -3,4 +3,5 @@
 pub mod address;
 pub mod error;
 pub mod outside;
+pub mod secrets;
 pub mod sending;
