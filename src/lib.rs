@@ -1,6 +1,7 @@
 //! Postroom.
 
 pub mod address;
+pub mod config;
 pub mod error;
 pub mod outside;
 pub mod secrets;
