@@ -2,7 +2,7 @@
 //!
 //! Later sources win: built-in default, generated value (first run), TOML file, environment. An
 //! empty text is no value. All wrong values are named together. The loader is a function of its
-//! arguments; only [`environment`] looks at the process.
+//! arguments; only [`environment()`] looks at the process.
 
 mod credentials;
 mod database;
