@@ -3,7 +3,11 @@
 //! Panics are logged too, since what nobody reads on a terminal must not be lost.
 
 use crate::config::{Log, LogFormat, LogLevel};
-use std::{io, panic, sync::Once};
+use std::{
+    io::{self, IsTerminal as _},
+    panic,
+    sync::Once,
+};
 use tracing_subscriber::{
     Layer as _, Registry, filter::LevelFilter, filter::Targets, fmt, layer::SubscriberExt as _,
     util::SubscriberInitExt as _,
@@ -15,7 +19,9 @@ pub fn init(log: &Log) {
     ONCE.call_once(|| {
         let lines = match log.format {
             LogFormat::Json => fmt::layer().json().with_writer(io::stderr).boxed(),
-            LogFormat::Text => fmt::layer().with_writer(io::stderr).boxed(),
+            LogFormat::Text => {
+                fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed()
+            }
         };
         // A test harness may have set a subscriber of its own, which then stays.
         let _ = Registry::default().with(lines.with_filter(filter(log.level))).try_init();
