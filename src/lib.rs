@@ -1,10 +1,36 @@
-//! Postroom.
+//! The map of Postroom, from the ground up.
+//!
+//! * **Ground**: [`error`], [`config`], [`address`], [`secrets`], [`on_unknown`], [`telemetry`],
+//!   [`metrics`], [`database`]; [`outside`] (everything beyond our walls: the SMTP client);
+//!   [`queue`] (durable work), [`events`] (the outbox), [`audit`], [`app`] (what everyone can
+//!   reach), [`http`] (plumbing that knows no feature).
+//! * **[`accounts`]**: who may come in. The access rules are [`accounts::access`].
+//! * **[`sending`]**: what goes out. Its page is the state machine; read it before its code.
+//! * **[`operate`]**: health and metrics. **[`surface`]**: the API's description.
+//! * **The roof**: [`router`] (table of contents), [`serve`] (start and stop), [`dev`] (everything
+//!   on one machine), [`cli`].
+//!
+//! Imports run down only; `tests/architecture.rs` holds it.
 
+pub mod accounts;
 pub mod address;
+pub mod app;
+pub mod audit;
+pub mod cli;
 pub mod config;
+pub mod database;
 pub mod dev;
 pub mod error;
+pub mod events;
+pub mod http;
+pub mod metrics;
+pub mod on_unknown;
+pub mod operate;
 pub mod outside;
+pub mod queue;
+pub mod router;
 pub mod secrets;
 pub mod sending;
+pub mod serve;
+pub mod surface;
 pub mod telemetry;

@@ -29,7 +29,7 @@ pub use operation::{Dev, Metrics, Sandbox, Secrets, Stop};
 pub use problem::{Problem, Problems};
 pub use queue::Queue;
 pub use reader::{Origin, Shown};
-pub use sending::{OnUnknown, Sending, SmtpDeadlines};
+pub use sending::{Sending, SmtpDeadlines};
 pub use show::{documentation, print};
 
 use anyhow::Context as _;

@@ -1,16 +1,8 @@
 //! How mail goes out.
 
 use super::{RelayNetworks, environment::machine_name, reader::Reader, value};
+use crate::on_unknown::OnUnknown;
 use std::time::Duration;
-
-/// What to do with a recipient when the final dot was sent and no reply came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnUnknown {
-    /// Keep it until somebody decides: nothing is sent twice.
-    Hold,
-    /// Send the same bytes with the same Message-ID again: nothing is lost.
-    Resend,
-}
 
 #[derive(Debug, Clone)]
 pub struct Sending {

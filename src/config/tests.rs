@@ -24,7 +24,7 @@ fn the_defaults_are_valid_and_are_the_promised_ones() {
     assert_eq!(config.queue.lease, Duration::from_secs(60));
     assert_eq!(config.queue.poll, Duration::from_secs(1));
     assert_eq!(config.queue.concurrency, 64);
-    assert_eq!(config.sending.on_unknown, OnUnknown::Hold);
+    assert_eq!(config.sending.on_unknown, crate::on_unknown::OnUnknown::Hold);
     assert_eq!(config.sending.retry_window, Duration::from_secs(5 * 86_400));
     assert_eq!(config.sending.deadlines.dot, Duration::from_secs(600));
     assert!(config.sending.tls_reject_unauthorized);

@@ -6,6 +6,7 @@
 mod folder;
 mod kept;
 mod postgres;
+pub mod run;
 
 pub use folder::{default_folder, prepare};
 pub use kept::{Kept, keep_secrets};

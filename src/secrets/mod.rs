@@ -9,4 +9,4 @@ mod token;
 
 pub use ring::{RingError, SecretRing};
 pub use seal::OpenError;
-pub use token::{hash_token, new_api_key, same_secret};
+pub use token::{hash_token, is_api_key, new_api_key, same_secret};

@@ -11,6 +11,11 @@ pub fn new_api_key() -> String {
     hex(&bytes)
 }
 
+/// Whether a text has the form of an API key: 64 lower-case hexadecimal characters.
+pub fn is_api_key(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// What is kept of a token: its SHA-256, in hexadecimal.
 pub fn hash_token(token: &str) -> String {
     hex(&Sha256::digest(token.as_bytes()))

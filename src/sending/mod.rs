@@ -1,6 +1,215 @@
-//! What goes out, and what comes back of it.
+//! What goes out: one accepted message, kept, sent, and truthfully accounted for per recipient.
+//!
+//! This page is the state machine and its tables. `migrations/` holds it as SQL, `queue/` and
+//! [`messages`] as code; where they disagree, one of the three is wrong.
+//!
+//! # Promises
+//!
+//! 1. An accepted message (its 202 was sent) is never lost.
+//! 2. It is never sent twice without saying so: a second copy leaves only after a policy
+//!    (`resend`) or a person (`resolve`) said so, with the same Message-ID and the same bytes.
+//! 3. Nothing is called `sent` that no server accepted, and nothing `failed` that one may have.
+//! 4. One stuck relay holds up only the messages that can leave through nothing else.
+//!
+//! # Tables
+//!
+//! | table | a row is | hot |
+//! |---|---|---|
+//! | `messages` | one accepted `POST /send` (wire name: job): header facts, counters, outcome | yes |
+//! | `message_content` | a chunk (≤ 256 KiB) of the composed bytes; written once, never changed | no |
+//! | `recipients` | one envelope address of a message, its state and the last words about it | yes |
+//! | `attempts` | one SMTP transaction (or the failure to begin one): relay, phase, words | append |
+//! | `attempt_recipients` | what one transaction said of one recipient | append |
+//! | `jobs` | work left, of any kind; a row leaves when its work ends | very |
+//! | `idempotency_keys` | `(api key, key)` → request hash, message; 24 hours | append |
+//! | `relays`, `api_keys`, `suppressions`, `paused_scopes` | configuration | no |
+//! | `events`, `audit` | what happened, written in the transaction that made it so | append |
+//! | `processes` | one running Postroom: its heartbeat tells a dead owner from a slow one | small |
+//! | `chores` | a leased row per periodic piece of work | small |
+//!
+//! # The life of a recipient
+//!
+//! ```text
+//!                      ┌────────────── suppressed / expired / cancelled (settled, not accepted)
+//!                      │
+//!   queued ──claim──► (leased) ──mark──► sending ──2xx to the dot──► sent ──► delivered, bounced,
+//!     ▲  ▲             │   │               │ │                                complained (later)
+//!     │  │             │   │               │ └─4xx/5xx to the dot─► deferred | failed
+//!     │  └──not counted┘   └─refused at RCPT, relay faults─► deferred | failed
+//!     │                                    │
+//!     └──── resend / resolve ◄── unknown ◄─┘ no reply to the dot, or the process died
+//! ```
+//!
+//! `queued` and `deferred` are both "work left"; `deferred` says that a server was asked and said
+//! "later". `sending` means exactly: **a final dot may have been sent, and no answer is recorded**.
+//! It is written by the mark and by nothing else. "Leased" is not stored in `recipients`: it is the
+//! state of the message's job.
+//!
+//! Each recipient carries: `state`, `next_at` (when it is due, null when it is not waiting), `tries`
+//! (transactions in which a server spoke of it), `code`, `enhanced`, `text`, `reason` (the last
+//! words), `relay_id`, `remote_queue_id`, `attempt_id` (the transaction that holds or held it),
+//! `settled_at`.
+//!
+//! # The job of a message
+//!
+//! One `jobs` row of kind `send` per message that has work left: `job_id = message_id`. Its lane is
+//! the sender's domain, which is the set of relays it can leave through. `due_at` is the least `next_at` of its
+//! recipients that are queued or deferred. The row goes when no recipient is queued or deferred.
+//!
+//! ```text
+//!   (no row) ──accept──► ready ──claim──► leased ──finish──► (gone) | ready again, due later
+//!                          ▲                 │
+//!                          └── lease ended ◄─┘   third death in a row: dead, with its reason
+//! ```
+//!
+//! * **Clock.** Due times and leases compare with the database's clock only (`clock_timestamp()`,
+//!   not the transaction's start: a statement that waited for a lock must see the time it got it).
+//! * **Claim** (no synchronous commit): lanes with due work are listed; the process gives each a
+//!   number of free slots (its relays' free connections, breakers, pauses); one statement takes at most that
+//!   many per lane `for update skip locked`, sets a fresh `lease_id`, `leased_until`, `leased_by`.
+//! * **Heartbeat** (no synchronous commit): a third of a lease apart, `leased_until` is pushed out
+//!   for all leases this process still works on, `where lease_id = any(mine)`.
+//! * **The fence.** Everything that a worker writes about its job is in a transaction that first
+//!   locks the job row `where lease_id = $mine`. No row: the lease is lost, the write does nothing
+//!   (except the late truth, below).
+//! * **Recovery.** Any process takes back expired leases, `for update skip locked`, in one
+//!   transaction with what it means for the message: recipients in `sending` become `unknown`
+//!   (attempt ended: "process died"); others stay as they are, due now. If the owner's
+//!   heartbeat had ended, that is a *death* of the job; a finished step resets the count. Two
+//!   deaths in a row: the job runs alone in its process. Three: the job is `dead`, its recipients
+//!   without outcome are `failed` with that reason, and the message settles. A lease that expired under
+//!   a living owner (the database was away) is no death.
+//! * A crash costs a lease, not an attempt: `tries` counts only what a server said.
+//!
+//! # The mark
+//!
+//! When the message's bytes are sent, all but the final dot, the mark is written (grouped over
+//! concurrent transactions, synchronous commit):
+//!
+//! 1. lock the jobs `where lease_id = $mine and leased_until > clock_timestamp() + margin`;
+//! 2. for those: insert the attempt with `phase = 'data'` and `marked_at`, set its accepted
+//!    recipients `queued|deferred → sending`, `attempt_id`;
+//! 3. commit; only then is the dot sent, and only for the jobs that step 1 returned.
+//!
+//! So a process frozen before the mark cannot send its dot after another has taken over: its mark
+//! finds no lease. A process frozen between the mark and the dot can; its recipients are `unknown`
+//! by then, which is the truth. A mark whose own commit has no answer is treated as not given: the
+//! connection is closed without the dot, and completion says "not sent" under the fence.
+//! A cancelled or suppressed recipient is not `queued|deferred` any more; if the mark finds fewer
+//! recipients than RCPT named, it is refused whole, and the transaction is abandoned before the dot.
+//!
+//! # Completion
+//!
+//! Grouped over concurrent transactions, one database transaction with synchronous commit, under
+//! the fence: the attempt's end and its per-recipient words; each recipient's new state; the
+//! message's counters; events; the job gone or due again; all or nothing.
+//!
+//! **Late truth.** If the fence finds the lease lost, but recipients of this very attempt
+//! (`attempt_id`) are still `unknown`, the reply we hold is the missing knowledge: it settles them. Nothing else of a late completion is written.
+//!
+//! A completion that cannot be written (database away) is kept in memory and tried again until it is
+//! written or fenced off; the heartbeat cannot run then either, so recovery makes the recipients
+//! `unknown` and the late truth settles them when the database is back.
+//!
+//! # What an outcome does
+//!
+//! `outcome::classify(phase, reply or silence)` gives class and scope:
+//!
+//! | class | recipient | then |
+//! |---|---|---|
+//! | accepted | `sent` | – |
+//! | recipient-permanent | `failed` | others go on |
+//! | message-permanent | all due `failed` | no other relay is asked |
+//! | relay-fault | unchanged | next eligible relay now; none left: due again by the relay schedule |
+//! | not-for-this-relay | unchanged | next eligible relay now; none left: `failed` with that code |
+//! | transient | `deferred`, `tries + 1` | same relay for two tries, then it may move; due by schedule or by the wait named |
+//! | unknown | `unknown` | by policy: `hold` stays; `resend` → `queued`, due now |
+//!
+//! No failover ever follows the dot: once marked, the transaction is the last of this run for its
+//! recipients. After the retry window (5 days from accept) a recipient that would be deferred is
+//! `failed` with its last words; after the message's `expires_at` it is `expired`.
+//!
+//! `unknown` under `resend` is counted (`messages.resends`) and told (`recipient.unknown` with
+//! `action: resend`): a second copy is never silent. Policy: message, else key, else relay, else instance.
+//!
+//! # The message
+//!
+//! Counters on `messages` are kept in the same transactions: `n_recipients`, `n_open` (queued,
+//! sending, deferred), `n_unknown`, `n_accepted`. Settled: `n_open = 0 and n_unknown = 0`; then
+//! `settled_at` and `outcome` are set once and `send.completed` (at least one accepted) or `send.failed` is
+//! emitted once. Wire status: `pending` = work left; `processing` = leased, or only unknown ones
+//! left; `done` = settled, at least one accepted; `dead` = settled, none accepted.
+//! `POST /jobs/{id}/resolve` settles `unknown` recipients: `sent`, `failed`, or `resend` (queued
+//! again, job row made again).
+//!
+//! # Accepting
+//!
+//! Everything is parsed and composed before the database is asked. Concurrent requests share one
+//! transaction (`messages::accept`): idempotency keys first (`insert … on conflict do nothing`, in
+//! key order, one item per key and batch), then messages, content, recipients, jobs, events; if it
+//! fails each item is tried alone; answers go out after the commit; then one `NOTIFY`, a hint only.
+//! Suppressed recipients are checked in that transaction, and again before each transaction with a relay.
 
 pub mod messages;
 pub mod outcome;
 pub mod relays;
 pub mod retry;
+pub mod sandbox;
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use tokio_util::task::TaskTracker;
+
+use crate::{app::App, error::Result, queue::Grouped};
+use messages::{
+    Deliver,
+    accept::{self, Accepted, Item},
+};
+
+/// What sending keeps in memory: the relays as they are, and the places where writes meet.
+#[derive(Clone)]
+pub struct Sending {
+    pub app: App,
+    pub relays: Arc<relays::Book>,
+    pub accepting: Grouped<Item, Accepted>,
+    pub work: Arc<Deliver>,
+}
+
+impl FromRef<Sending> for App {
+    fn from_ref(sending: &Sending) -> Self {
+        sending.app.clone()
+    }
+}
+
+/// A batch of accepted messages holds at most this many, and about so many bytes.
+const ACCEPT: (usize, usize) = (256, 16 * 1024 * 1024);
+
+impl Sending {
+    /// Opens the book of relays and the writers, which end with `tasks`.
+    pub async fn start(app: &App, tasks: &TaskTracker) -> Result<Self> {
+        let relays = relays::Book::open(app.clone()).await?;
+        Ok(Self::over(app, relays, tasks))
+    }
+
+    /// As [`start`](Self::start), but nothing is asked of the database: enough for the API's description.
+    pub fn idle(app: &App, tasks: &TaskTracker) -> Self {
+        Self::over(app, relays::Book::closed(app.clone()), tasks)
+    }
+
+    fn over(app: &App, relays: Arc<relays::Book>, tasks: &TaskTracker) -> Self {
+        let db = app.db.clone();
+        let accepting = Grouped::start(
+            tasks,
+            ACCEPT.0,
+            ACCEPT.1,
+            |it: &Item| it.bytes.len(),
+            |it: &Item| it.idempotency.as_ref().map(|it| (it.api_key_id, it.key.clone())),
+            move |items: Arc<Vec<Item>>| {
+                let db = db.clone();
+                async move { accept::accept_many(&db, &items).await }
+            },
+        );
+        let work = Arc::new(Deliver::start(app.clone(), relays.clone(), tasks));
+        Self { app: app.clone(), relays, accepting, work }
+    }
+}

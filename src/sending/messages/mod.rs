@@ -1,14 +1,28 @@
-//! A message: what a client asks for, and the bytes that go out.
+//! A message: what a client asks for, the bytes that go out, and what becomes of them.
 //!
 //! Everything a request says is judged by [`SendRequest::parse`]; what passes is a [`NewMessage`],
 //! and [`compose()`] turns it into bytes without a way to fail. The bytes are made once, when the
-//! message is accepted, and every attempt sends the same.
+//! message is accepted (`accept.rs`), and every attempt sends the same (`deliver/`). `view.rs` is
+//! how a message is shown, `resolve.rs` a person's word on it.
 
+pub mod accept;
 mod compose;
+pub mod deliver;
 mod request;
+pub mod resolve;
+mod routes;
+mod state;
+mod store;
+mod view;
 
 pub use compose::{Composed, compose};
+pub use deliver::Deliver;
 pub use request::{
     Attachment, CustomHeader, Disposition, Lifetime, MAX_RECIPIENTS, NewMessage, OnUnknown,
     Priority, RecipientKind, SendRequest,
 };
+pub use routes::router;
+pub use state::RecipientState;
+
+/// The kind of a message's job. Stored in every row: rename only with a migration.
+pub const KIND: &str = "send";

@@ -1,5 +1,99 @@
-//! Which relay a message may leave by, and how many at once.
+//! Relays: the SMTP accounts that messages leave through.
+//!
+//! A relay may be used for a sender if its `domain` is the sender's, if its `fromAddress` is the
+//! sender, or if it is marked `anySender`. Its credentials are sealed here, or named as variables
+//! of the environment whose names begin with `SMTP_`, and never shown.
+//!
+//! `book.rs` is what the sender uses: the relays as they are now, with the places taken on each and its breaker.
 
+mod book;
 pub mod breaker;
 pub mod eligible;
+mod routes;
 pub mod slots;
+mod store;
+mod wire;
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{
+    app::App,
+    audit::{self, Who},
+    error::{Error, Result},
+    events::{self, Event},
+    queue::Channel,
+};
+
+pub use book::{Book, Place, Relay};
+pub use routes::router;
+pub use wire::{NewRelay, RelayPatch, RelayView};
+
+const NO_RELAY: Error = Error::NotFound("SMTP account");
+
+pub async fn list(app: &App) -> Result<Vec<RelayView>> {
+    store::all(&app.db).await.map(|relays| relays.into_iter().map(RelayView::from).collect())
+}
+
+pub async fn get(app: &App, id: Uuid) -> Result<RelayView> {
+    store::one(&app.db, id).await?.map(RelayView::from).ok_or(NO_RELAY)
+}
+
+pub async fn create(app: &App, who: &Who, new: NewRelay) -> Result<RelayView> {
+    new.check(&app.config)?;
+    let id = Uuid::now_v7();
+    let sealed = wire::seal(app, id, new.password.as_deref())?;
+    let mut tx = app.db.begin().await?;
+    let view = RelayView::from(store::insert(&mut tx, id, &new, sealed.as_deref()).await?);
+    written(&mut tx, who, "relay.created", None, Some(&view)).await?;
+    tx.commit().await?;
+    Ok(view)
+}
+
+pub async fn update(app: &App, who: &Who, id: Uuid, patch: RelayPatch) -> Result<RelayView> {
+    let mut tx = app.db.begin().await?;
+    let row = store::lock(&mut tx, id).await?.ok_or(NO_RELAY)?;
+    let before = RelayView::from(row.clone());
+    let after = patch.apply(app, row)?;
+    let view = RelayView::from(store::replace(&mut tx, &after).await?);
+    written(&mut tx, who, "relay.changed", Some(&before), Some(&view)).await?;
+    tx.commit().await?;
+    Ok(view)
+}
+
+/// Removes a relay. Messages that waited for it leave through another one, or wait for one.
+pub async fn delete(app: &App, who: &Who, id: Uuid) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    let before = RelayView::from(store::lock(&mut tx, id).await?.ok_or(NO_RELAY)?);
+    store::delete(&mut tx, id).await?;
+    written(&mut tx, who, "relay.deleted", Some(&before), None).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Makes the relay of the built-in sandbox, once for all processes.
+pub async fn ensure_sandbox(app: &App) -> Result<()> {
+    let mut tx = app.db.begin().await?;
+    if let Some(row) = store::insert_sandbox(&mut tx).await? {
+        let view = RelayView::from(row);
+        written(&mut tx, &Who::command_line(), "relay.created", None, Some(&view)).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Audit, event and notification of a change, all in its transaction.
+async fn written(
+    conn: &mut PgConnection,
+    who: &Who,
+    action: &'static str,
+    before: Option<&RelayView>,
+    after: Option<&RelayView>,
+) -> Result<()> {
+    let Some(relay) = after.or(before) else { return Ok(()) };
+    audit::record(conn, who, action, ("relay", relay.id), before, after).await?;
+    let data = serde_json::json!({ "name": relay.name, "active": relay.active });
+    events::emit(conn, &[Event { kind: action, subject: "relay", subject_id: relay.id, data }])
+        .await?;
+    store::notify(conn, Channel::Relays).await
+}

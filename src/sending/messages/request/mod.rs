@@ -15,10 +15,11 @@ mod options;
 mod recipients;
 mod wire;
 
+pub use crate::on_unknown::OnUnknown;
 pub use attachments::{Attachment, Disposition};
 pub use headers::CustomHeader;
 pub use message::{NewMessage, RecipientKind};
-pub use options::{Lifetime, OnUnknown, Priority};
+pub use options::{Lifetime, Priority};
 pub use recipients::MAX_RECIPIENTS;
 pub use wire::SendRequest;
 

@@ -19,16 +19,6 @@ pub enum Priority {
     Bulk,
 }
 
-/// What to do when a server may have taken the message, and its answer is lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum OnUnknown {
-    /// Wait until somebody decides: the message is never sent twice.
-    Hold,
-    /// Send the same bytes again, with the same Message-ID: the message is never lost.
-    Resend,
-}
-
 /// How long the message may wait, in the words of the request: a repeated request with a `ttl` is
 /// the same request, although it would end later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

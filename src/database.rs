@@ -1,0 +1,99 @@
+//! The pools, the migrations, and the check that the secret key is the one of this database.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use secrecy::ExposeSecret as _;
+use sqlx::{
+    Connection as _, PgPool,
+    migrate::MigrateError,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use crate::{config, secrets::SecretRing};
+
+const ACQUIRE: Duration = Duration::from_secs(5);
+/// Claims, heartbeats and hints are short: a few connections carry them all.
+const RELAXED_CONNECTIONS: u32 = 4;
+
+/// Pools apart, so that no use of the database starves another.
+#[derive(Debug, Clone)]
+pub struct Pools {
+    pub api: PgPool,
+    pub workers: PgPool,
+    /// `synchronous_commit = off`: for writes whose loss costs nothing.
+    pub relaxed: PgPool,
+    /// One connection, which listens.
+    pub listener: PgPool,
+}
+
+/// Makes the pools; they connect when they are first used. Needs a runtime around it.
+pub fn pools(database: &config::Database) -> anyhow::Result<Pools> {
+    let options = || -> anyhow::Result<PgConnectOptions> {
+        let options: PgConnectOptions =
+            database.url.expose_secret().parse().context("DATABASE_URL cannot be understood")?;
+        Ok(options.application_name("postroom").options([
+            ("statement_timeout", format!("{}ms", database.statement_timeout.as_millis())),
+            ("lock_timeout", "5s".to_owned()),
+            ("idle_in_transaction_session_timeout", "60s".to_owned()),
+        ]))
+    };
+    let pool = |most: u32, durable: bool| -> anyhow::Result<PgPool> {
+        // Said in words: a server-wide "off" must not weaken what a 202 promises.
+        let commit = if durable { "on" } else { "off" };
+        let options = options()?.options([("synchronous_commit", commit)]);
+        Ok(PgPoolOptions::new()
+            .max_connections(most)
+            .acquire_timeout(ACQUIRE)
+            .connect_lazy_with(options))
+    };
+    Ok(Pools {
+        api: pool(database.api_connections, true)?,
+        workers: pool(database.worker_connections, true)?,
+        relaxed: pool(RELAXED_CONNECTIONS, false)?,
+        listener: pool(1, true)?,
+    })
+}
+
+/// Brings the schema up to date; refuses one that a newer Postroom made. Several processes may do
+/// it at once: one does the work, and the others wait for it.
+pub async fn migrate(db: &PgPool) -> anyhow::Result<()> {
+    // A connection of its own, since a migration may take longer than a statement of a request.
+    let mut conn = db.acquire().await.context("the database does not answer")?.detach();
+    sqlx::query!(
+        "select set_config('statement_timeout', '0', false) as statement,
+                set_config('lock_timeout', '60s', false) as lock"
+    )
+    .fetch_one(&mut conn)
+    .await?;
+    let done = sqlx::migrate!().run(&mut conn).await;
+    // What remains open closes with the process.
+    let _ = conn.close().await;
+    match done {
+        Ok(()) => Ok(()),
+        Err(MigrateError::VersionMissing(version)) => bail!(
+            "the database belongs to a newer Postroom: it has the migration {version}, which this \
+             one does not know; start the newer one"
+        ),
+        Err(error) => Err(error).context("the database could not be brought up to date"),
+    }
+}
+
+/// Refuses a secret key that is not the one that sealed what is in this database.
+pub async fn check_secret(db: &PgPool, ring: &SecretRing) -> anyhow::Result<()> {
+    sqlx::query!(
+        "insert into installation (name, value) values ('secret_check', $1)
+         on conflict (name) do nothing",
+        ring.check_value(),
+    )
+    .execute(db)
+    .await
+    .context("the secret key could not be compared with the database")?;
+    let kept = sqlx::query_scalar!("select value from installation where name = 'secret_check'")
+        .fetch_one(db)
+        .await?;
+    ring.check(&kept).context(
+        "POSTROOM_SECRET_KEY is not the key of this database: what it has sealed cannot be opened \
+         with it; start with the key that was used before",
+    )
+}

@@ -1,0 +1,58 @@
+//! Lists by cursor: a bare array, and the next page in a `Link` header (RFC 8288).
+
+use axum::{
+    Json,
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+use uuid::Uuid;
+
+use crate::error::{Error, Result};
+
+/// How a list is asked for: newest first, `limit` a page, from behind `cursor` on.
+#[derive(Debug, Clone, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct PageQuery {
+    /// At most this many items, 1 to 100.
+    #[param(minimum = 1, maximum = 100, default = 100)]
+    pub limit: Option<i64>,
+    /// The `cursor` of the `Link` header of the page before.
+    pub cursor: Option<Uuid>,
+}
+
+impl PageQuery {
+    pub fn limit(&self) -> Result<i64> {
+        match self.limit.unwrap_or(100) {
+            limit @ 1..=100 => Ok(limit),
+            _ => Err(Error::invalid("limit", "must be from 1 to 100")),
+        }
+    }
+}
+
+/// One page; `next` is the cursor of the page behind it.
+pub struct Page<T> {
+    pub items: Vec<T>,
+    pub path: &'static str,
+    pub limit: i64,
+    pub next: Option<Uuid>,
+    /// The rest of the query, already encoded: it goes along to the next page.
+    pub filters: String,
+}
+
+impl<T: Serialize> IntoResponse for Page<T> {
+    fn into_response(self) -> Response {
+        let link = self.next.map(|next| {
+            format!(
+                "<{}?cursor={next}&limit={}{}>; rel=\"next\"",
+                self.path, self.limit, self.filters
+            )
+        });
+        let mut response = Json(self.items).into_response();
+        if let Some(link) = link.and_then(|link| HeaderValue::try_from(link).ok()) {
+            response.headers_mut().insert(header::LINK, link);
+        }
+        response
+    }
+}

@@ -1,0 +1,85 @@
+//! The one place where an [`Error`] becomes a status and a JSON body: `{error, code, issues?}`.
+//!
+//! 500 does not exist: what a neighbour fails to do is 502, 503 or 504, with its name.
+
+use axum::{
+    Json,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::{Error, Issue, SuppressedRecipient};
+
+/// The body of every answer that is not a success.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Problem {
+    /// For a person.
+    pub error: String,
+    /// For a program; in capitals, and stable.
+    pub code: &'static str,
+    /// What is wrong with the request, and where.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub issues: Vec<Issue>,
+    /// The scope that the key lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub required_scope: Option<&'static str>,
+    /// The recipients that are suppressed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suppressed: Vec<SuppressedRecipient>,
+}
+
+impl Problem {
+    pub fn new(code: &'static str, error: impl Into<String>) -> Self {
+        Self {
+            error: error.into(),
+            code,
+            issues: Vec::new(),
+            required_scope: None,
+            suppressed: Vec::new(),
+        }
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let text = self.to_string();
+        let (status, problem) = match self {
+            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, Problem::new("UNAUTHORIZED", text)),
+            Self::Forbidden { code, required_scope, .. } => {
+                (StatusCode::FORBIDDEN, Problem { required_scope, ..Problem::new(code, text) })
+            }
+            Self::NotFound(_) => (StatusCode::NOT_FOUND, Problem::new("NOT_FOUND", text)),
+            Self::Invalid { code, issues } => {
+                (StatusCode::BAD_REQUEST, Problem { issues, ..Problem::new(code, text) })
+            }
+            Self::Conflict { code, .. } => (StatusCode::CONFLICT, Problem::new(code, text)),
+            Self::Refused { code, .. } => {
+                (StatusCode::UNPROCESSABLE_ENTITY, Problem::new(code, text))
+            }
+            Self::Suppressed(suppressed) => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                Problem { suppressed, ..Problem::new("RECIPIENTS_SUPPRESSED", text) },
+            ),
+            Self::TooLarge { .. } => {
+                (StatusCode::PAYLOAD_TOO_LARGE, Problem::new("BODY_TOO_LARGE", text))
+            }
+            Self::UnsupportedMedia(_) => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, Problem::new("UNSUPPORTED_MEDIA_TYPE", text))
+            }
+            Self::Unavailable { source, .. } => unavailable(text, &*source),
+            Self::Database(source) => unavailable("the database is not available".into(), &source),
+        };
+        let mut response = (status, Json(problem)).into_response();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, 5.into());
+        }
+        response
+    }
+}
+
+fn unavailable(text: String, source: &(dyn std::error::Error + 'static)) -> (StatusCode, Problem) {
+    tracing::error!(error = source, "a neighbour failed");
+    (StatusCode::SERVICE_UNAVAILABLE, Problem::new("UNAVAILABLE", text))
+}

@@ -1,0 +1,40 @@
+//! Every route, in one place; the OpenAPI document is made of the same definition.
+
+use axum::{Json, Router, routing::get};
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::{
+    accounts,
+    app::App,
+    http::layers,
+    operate,
+    sending::{self, Sending},
+    surface,
+};
+
+/// The whole HTTP service.
+pub fn router(app: &App, sending: &Sending) -> Router {
+    let (router, document) = routes(app, sending).split_for_parts();
+    let document = get(async move || Json(document.clone()));
+    layers::wrap(router.route("/openapi.json", document))
+}
+
+/// The document of what [`router`] serves.
+pub fn openapi(app: &App, sending: &Sending) -> OpenApi {
+    routes(app, sending).into_openapi()
+}
+
+fn routes(app: &App, sending: &Sending) -> OpenApiRouter {
+    let router = OpenApiRouter::with_openapi(surface::openapi::base())
+        .merge(operate::health::router(app.clone()))
+        .merge(operate::metrics::router(app.clone()))
+        .merge(accounts::api_keys::router(app.clone()))
+        .merge(sending::relays::router(app.clone()))
+        .merge(sending::messages::router(sending.clone()));
+    if app.config.sandbox.enabled {
+        router.merge(sending::sandbox::router(app.clone()))
+    } else {
+        router
+    }
+}

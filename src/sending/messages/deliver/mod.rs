@@ -1,0 +1,89 @@
+//! Delivering: the job of a message.
+//!
+//! `run.rs` is one step: due recipients, suppression and expiry, then one transaction for each
+//! envelope sender. `transaction.rs` speaks with relays until one has answered or none is left.
+//! `judge.rs` (pure) turns what was said into what becomes of each recipient.
+
+mod judge;
+mod run;
+mod transaction;
+
+use std::sync::Arc;
+
+use sqlx::PgConnection;
+use tokio_util::task::TaskTracker;
+
+use super::{
+    KIND,
+    store::{
+        complete::{self, Report, Taken},
+        mark::{self, Mark},
+        recover,
+    },
+};
+use crate::{
+    app::App,
+    error::Result,
+    queue::{Abandoned, Grouped, Lane, Lease, Step, Work},
+    sending::relays::Book,
+};
+
+/// The work of kind `send`.
+pub struct Deliver {
+    pub app: App,
+    pub relays: Arc<Book>,
+    pub marks: Grouped<Mark, bool>,
+    pub reports: Grouped<Report, Taken>,
+}
+
+impl Deliver {
+    pub fn start(app: App, relays: Arc<Book>, tasks: &TaskTracker) -> Self {
+        let (db, lease) = (app.workers_db.clone(), app.config.queue.lease);
+        let marks = Grouped::start(
+            tasks,
+            200,
+            usize::MAX,
+            |_| 0,
+            |it: &Mark| Some(it.message_id),
+            move |marks: Arc<Vec<Mark>>| {
+                let db = db.clone();
+                async move { mark::mark(&db, &marks, lease).await }
+            },
+        );
+        let db = app.workers_db.clone();
+        let reports = Grouped::start(
+            tasks,
+            200,
+            usize::MAX,
+            |_| 0,
+            |it: &Report| Some(it.message_id),
+            move |reports: Arc<Vec<Report>>| {
+                let db = db.clone();
+                async move { complete::complete(&db, &reports).await }
+            },
+        );
+        Self { app, relays, marks, reports }
+    }
+}
+
+impl Work for Deliver {
+    const KIND: &'static str = KIND;
+
+    fn capacity(&self, lanes: &[Lane]) -> Vec<usize> {
+        self.relays.capacity(lanes)
+    }
+
+    async fn run(&self, lease: Lease) -> Step {
+        match run::run(self, &lease).await {
+            Ok(step) => step,
+            Err(error) => {
+                tracing::warn!(message.id = %lease.job_id, %error, "a step could not be finished");
+                Step::Later(std::time::Duration::from_secs(5))
+            }
+        }
+    }
+
+    async fn abandoned(&self, conn: &mut PgConnection, jobs: &[Abandoned]) -> Result<()> {
+        recover::abandoned(conn, jobs, self.app.config.sending.on_unknown).await
+    }
+}

@@ -1,0 +1,156 @@
+//! `POST /send`, `GET /jobs`, `GET /jobs/{id}`, `POST /jobs/{id}/resolve`.
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+use uuid::Uuid;
+
+use super::{
+    SendRequest, accept,
+    resolve::{self, Resolution},
+    store::{load, read},
+    view::Job,
+};
+use crate::{
+    accounts::access::{AnyKey, Sees, SendKey},
+    error::{Error, Result},
+    http::{
+        extract::{BodyLimit, Fields, Id, JsonBody, Query},
+        page::{Page, PageQuery},
+        problem::Problem,
+    },
+    sending::{Sending, retry::max_attempts},
+};
+
+/// Decoded attachments of one message, in bytes.
+const ATTACHMENTS: usize = 25 * 1024 * 1024;
+
+pub fn router(sending: Sending) -> OpenApiRouter {
+    let limit = BodyLimit(sending.app.config.http.body_limit);
+    let send = OpenApiRouter::new().routes(routes!(send)).layer(Extension(limit));
+    OpenApiRouter::new()
+        .merge(send)
+        .routes(routes!(list))
+        .routes(routes!(get))
+        .routes(routes!(resolve_unknown))
+        .with_state(sending)
+}
+
+/// Takes a message. It is kept when the answer goes out, and sent from then on.
+///
+/// `Idempotency-Key` (at most 256 characters, good for 24 hours): the same request gives the same
+/// message, another one under the same key is refused with 409.
+#[utoipa::path(post, path = "/send", tag = "sending", security(("ApiKeyAuth" = [])),
+    params(("Idempotency-Key" = Option<String>, Header)), request_body = SendRequest,
+    responses((status = 202, body = Job), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+async fn send(
+    State(sending): State<Sending>,
+    SendKey(actor): SendKey,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody,
+) -> Result<Response> {
+    let key = idempotency_key(&headers)?;
+    let request: SendRequest =
+        serde_json::from_value(body).map_err(|error| Error::invalid("", error.to_string()))?;
+    let message = request.parse(sending.app.now(), ATTACHMENTS).map_err(Error::issues)?;
+    let (id, replay) = accept::accept(&sending, &actor, &message, key).await?;
+    let job = one(&sending, Sees::Own(actor.key.id), id).await?;
+    let mut answer = serde_json::to_value(job).unwrap_or_default();
+    if let Some(answer) = answer.as_object_mut() {
+        answer.insert("ok".to_owned(), true.into());
+        if !message.ignored.is_empty() {
+            answer.insert("ignored".to_owned(), message.ignored.clone().into());
+        }
+    }
+    let mut response = (StatusCode::ACCEPTED, Json(answer)).into_response();
+    if replay {
+        let name = HeaderName::from_static("idempotency-replayed");
+        response.headers_mut().insert(name, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let text = value.to_str().ok().filter(|text| (1..=256).contains(&text.len()));
+    text.map(Some)
+        .ok_or_else(|| Error::invalid("Idempotency-Key", "1 to 256 printable ASCII characters"))
+}
+
+/// Messages, newest first; without their content.
+#[utoipa::path(get, path = "/jobs", tag = "sending", security(("ApiKeyAuth" = [])), params(PageQuery),
+    responses((status = 200, body = Vec<Job>), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+async fn list(
+    State(sending): State<Sending>,
+    AnyKey(actor): AnyKey,
+    Query(page): Query<PageQuery>,
+) -> Result<Page<Job>> {
+    let limit = page.limit()?;
+    let rows = read::list(&sending.app.db, actor.sees(), page.cursor, limit + 1).await?;
+    let more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
+    let most = max_attempts(sending.app.config.sending.retry_window);
+    let items: Vec<Job> = rows
+        .into_iter()
+        .take(usize::try_from(limit).unwrap_or(usize::MAX))
+        .map(|row| Job::new(row, most))
+        .collect();
+    let next = items.last().filter(|_| more).map(|it| it.id);
+    Ok(Page { items, path: "/jobs", limit, next, filters: String::new() })
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Include {
+    /// `content`: html, text and attachments too.
+    include: Option<String>,
+}
+
+/// One message: its recipients, and every attempt.
+#[utoipa::path(get, path = "/jobs/{id}", tag = "sending", security(("ApiKeyAuth" = [])),
+    params(("id" = Uuid, Path), Include),
+    responses((status = 200, body = Job), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+async fn get(
+    State(sending): State<Sending>,
+    AnyKey(actor): AnyKey,
+    Id(id): Id,
+    Query(include): Query<Include>,
+) -> Result<Json<Job>> {
+    let job = one(&sending, actor.sees(), id).await?;
+    match include.include.as_deref() {
+        None => Ok(Json(job)),
+        Some("content") => {
+            let bytes = load::content(&sending.app.db, id).await?.concat();
+            Ok(Json(job.with_content(&bytes)))
+        }
+        Some(_) => Err(Error::invalid("include", "only content can be included")),
+    }
+}
+
+/// Says what became of recipients of whom nothing is known.
+#[utoipa::path(post, path = "/jobs/{id}/resolve", tag = "sending", security(("ApiKeyAuth" = [])),
+    params(("id" = Uuid, Path)), request_body = Resolution,
+    responses((status = 200, body = Job), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+async fn resolve_unknown(
+    State(sending): State<Sending>,
+    AnyKey(actor): AnyKey,
+    Id(id): Id,
+    Fields { value, .. }: Fields<Resolution>,
+) -> Result<Json<Job>> {
+    resolve::resolve(&sending.app, &actor, id, &value).await?;
+    one(&sending, actor.sees(), id).await.map(Json)
+}
+
+async fn one(sending: &Sending, sees: Sees, id: Uuid) -> Result<Job> {
+    let db = &sending.app.db;
+    let row = read::one(db, sees, id).await?.ok_or(Error::NotFound("Job"))?;
+    let most = max_attempts(sending.app.config.sending.retry_window);
+    let (to, attempts, said) =
+        (read::recipients(db, id).await?, read::attempts(db, id).await?, read::said(db, id).await?);
+    Ok(Job::new(row, most).with_details(to, attempts, said))
+}

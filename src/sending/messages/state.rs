@@ -1,0 +1,47 @@
+//! The states of a recipient; the page that explains them is the documentation of [`crate::sending`].
+
+/// What a step of a job, or a person, can make of a recipient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecipientState {
+    Queued,
+    Deferred,
+    Unknown,
+    Sent,
+    Failed,
+    Suppressed,
+    Expired,
+}
+
+impl RecipientState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Deferred => "deferred",
+            Self::Unknown => "unknown",
+            Self::Sent => "sent",
+            Self::Failed => "failed",
+            Self::Suppressed => "suppressed",
+            Self::Expired => "expired",
+        }
+    }
+
+    pub fn event(self) -> &'static str {
+        match self {
+            Self::Queued => "recipient.queued",
+            Self::Deferred => "recipient.deferred",
+            Self::Unknown => "recipient.unknown",
+            Self::Sent => "recipient.sent",
+            Self::Failed => "recipient.failed",
+            Self::Suppressed => "recipient.suppressed",
+            Self::Expired => "recipient.expired",
+        }
+    }
+
+    pub fn is_settled(self) -> bool {
+        !matches!(self, Self::Queued | Self::Deferred | Self::Unknown)
+    }
+
+    pub fn is_accepted(self) -> bool {
+        self == Self::Sent
+    }
+}

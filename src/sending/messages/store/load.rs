@@ -1,0 +1,79 @@
+//! What a step of a job needs to know before it asks a relay.
+
+use bytes::Bytes;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::error::Result;
+
+/// A message with work left.
+#[derive(Debug, Clone)]
+pub struct Head {
+    pub message_id: Uuid,
+    pub from_address: String,
+    pub size: i64,
+    pub smtputf8: bool,
+    /// Past its `expires_at`.
+    pub expired: bool,
+    /// Seconds since it was accepted.
+    pub age: f64,
+    pub suppression_exempt: bool,
+    /// The message's own policy, else its key's.
+    pub on_unknown: Option<String>,
+}
+
+/// A recipient that is due.
+#[derive(Debug, Clone)]
+pub struct Due {
+    pub recipient_id: Uuid,
+    pub address: String,
+    pub envelope_sender: String,
+    pub state: String,
+    pub tries: i32,
+    pub faults: i32,
+    pub resends: i32,
+    /// It is on the suppression list now, for this reason.
+    pub suppressed: Option<String>,
+}
+
+pub async fn head(db: &PgPool, id: Uuid) -> Result<Option<Head>> {
+    let head = sqlx::query_as!(
+        Head,
+        r#"select message_id, from_address, size, smtputf8,
+                  coalesce(messages.expires_at <= clock_timestamp(), false) as "expired!",
+                  extract(epoch from clock_timestamp() - messages.created_at)::float8 as "age!",
+                  messages.suppression_exempt, coalesce(messages.on_unknown, api_keys.on_unknown) as on_unknown
+           from messages left join api_keys using (api_key_id)
+           where message_id = $1"#,
+        id,
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(head)
+}
+
+pub async fn due(db: &PgPool, id: Uuid) -> Result<Vec<Due>> {
+    let due = sqlx::query_as!(
+        Due,
+        r#"select recipient_id, address, envelope_sender, state, tries, faults, resends,
+                  suppressions.reason as "suppressed?"
+           from recipients left join suppressions using (lookup_key)
+           where message_id = $1 and state in ('queued', 'deferred') and next_at <= clock_timestamp()
+           order by position"#,
+        id,
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(due)
+}
+
+/// The composed bytes, in their chunks.
+pub async fn content(db: &PgPool, id: Uuid) -> Result<Vec<Bytes>> {
+    let chunks = sqlx::query_scalar!(
+        "select bytes from message_content where message_id = $1 order by seq",
+        id
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(chunks.into_iter().map(Bytes::from).collect())
+}

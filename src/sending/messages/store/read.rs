@@ -1,0 +1,162 @@
+//! Messages as they are looked at.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::{accounts::access::Sees, error::Result};
+
+/// A message, without its content.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub message_id: Uuid,
+    pub api_key_id: Option<Uuid>,
+    pub created_at: DateTime<Utc>,
+    pub internet_id: String,
+    pub from_header: String,
+    pub to_header: String,
+    pub cc_header: String,
+    pub reply_to: Option<String>,
+    pub subject: String,
+    pub size: i64,
+    pub tags: Vec<String>,
+    pub metadata: Value,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub n_recipients: i32,
+    pub n_open: i32,
+    pub n_unknown: i32,
+    pub n_accepted: i32,
+    pub n_attempts: i32,
+    pub resends: i32,
+    pub started_at: Option<DateTime<Utc>>,
+    pub last_relay: Option<String>,
+    pub last_error: Option<String>,
+    pub outcome: Option<String>,
+    pub settled_at: Option<DateTime<Utc>>,
+    /// A process works on it now.
+    pub leased: bool,
+    pub next_at: Option<DateTime<Utc>>,
+}
+
+pub async fn list(db: &PgPool, sees: Sees, before: Option<Uuid>, limit: i64) -> Result<Vec<Row>> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select message_id, api_key_id, messages.created_at, internet_id, from_header, to_header, cc_header, reply_to,
+                  subject, size, tags, metadata, expires_at, n_recipients, n_open, n_unknown,
+                  n_accepted, n_attempts, resends, started_at, last_relay, last_error, outcome, settled_at,
+                  coalesce(jobs.state = 'leased', false) as "leased!", jobs.due_at as "next_at?"
+           from messages left join jobs on job_id = message_id
+           where ($1::uuid is null or api_key_id = $1) and ($2::uuid is null or message_id < $2)
+           order by message_id desc limit $3"#,
+        sees.key(),
+        before,
+        limit,
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows)
+}
+
+pub async fn one(db: &PgPool, sees: Sees, id: Uuid) -> Result<Option<Row>> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"select message_id, api_key_id, messages.created_at, internet_id, from_header, to_header, cc_header, reply_to,
+                  subject, size, tags, metadata, expires_at, n_recipients, n_open, n_unknown,
+                  n_accepted, n_attempts, resends, started_at, last_relay, last_error, outcome, settled_at,
+                  coalesce(jobs.state = 'leased', false) as "leased!", jobs.due_at as "next_at?"
+           from messages left join jobs on job_id = message_id
+           where message_id = $1 and ($2::uuid is null or api_key_id = $2)"#,
+        id,
+        sees.key(),
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row)
+}
+
+/// A recipient, with the last words about it.
+#[derive(Debug, Clone)]
+pub struct Recipient {
+    pub field: String,
+    pub address: String,
+    pub state: String,
+    pub next_at: Option<DateTime<Utc>>,
+    pub tries: i32,
+    pub relay: Option<String>,
+    pub code: Option<i16>,
+    pub enhanced: Option<String>,
+    pub reason: Option<String>,
+    pub text: Option<String>,
+    pub remote_queue_id: Option<String>,
+    pub settled_at: Option<DateTime<Utc>>,
+}
+
+pub async fn recipients(db: &PgPool, id: Uuid) -> Result<Vec<Recipient>> {
+    let rows = sqlx::query_as!(
+        Recipient,
+        r#"select field, address, recipients.state, next_at, tries, relays.name as "relay?", code, enhanced, reason, text,
+                  remote_queue_id, settled_at
+           from recipients left join relays using (relay_id)
+           where message_id = $1 order by position"#,
+        id,
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows)
+}
+
+/// An attempt, with what it said of each recipient.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    pub attempt_id: Uuid,
+    pub relay_name: String,
+    pub started_at: DateTime<Utc>,
+    pub ended_at: Option<DateTime<Utc>>,
+    pub phase: String,
+    pub result: Option<String>,
+    pub code: Option<i16>,
+    pub enhanced: Option<String>,
+    pub reason: Option<String>,
+    pub text: Option<String>,
+    pub peer: Option<String>,
+    pub tls: Option<String>,
+}
+
+pub async fn attempts(db: &PgPool, id: Uuid) -> Result<Vec<Attempt>> {
+    let rows = sqlx::query_as!(
+        Attempt,
+        "select attempt_id, relay_name, started_at, ended_at, phase, result, code, enhanced, reason, text, peer, tls
+         from attempts where message_id = $1 order by started_at, attempt_id",
+        id,
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows)
+}
+
+/// What an attempt said of a recipient.
+#[derive(Debug, Clone)]
+pub struct Said {
+    pub attempt_id: Uuid,
+    pub address: String,
+    pub result: String,
+    pub code: Option<i16>,
+    pub enhanced: Option<String>,
+    pub reason: Option<String>,
+    pub text: Option<String>,
+}
+
+pub async fn said(db: &PgPool, id: Uuid) -> Result<Vec<Said>> {
+    let rows = sqlx::query_as!(
+        Said,
+        "select said.attempt_id, address, said.result, said.code, said.enhanced, said.reason, said.text
+         from attempt_recipients said
+         join attempts using (attempt_id) join recipients using (recipient_id)
+         where attempts.message_id = $1 order by said.attempt_id, position",
+        id,
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows)
+}

@@ -1,0 +1,80 @@
+//! `/admin/api/smtp-accounts`.
+
+use axum::{Json, extract::State, http::StatusCode};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{NewRelay, RelayPatch, RelayView};
+use crate::{
+    accounts::access::{Administrator, Reader},
+    app::App,
+    error::Result,
+    http::{
+        extract::{Fields, Id, WithIgnored},
+        problem::Problem,
+    },
+};
+
+pub fn router(app: App) -> OpenApiRouter {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(get, update, delete))
+        .with_state(app)
+}
+
+/// All relays, the first to be asked first.
+#[utoipa::path(get, path = "/admin/api/smtp-accounts", tag = "smtp-accounts", security(("ApiKeyAuth" = [])),
+    responses((status = 200, body = Vec<RelayView>), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+async fn list(State(app): State<App>, Reader(_actor): Reader) -> Result<Json<Vec<RelayView>>> {
+    super::list(&app).await.map(Json)
+}
+
+/// Makes a relay. It is used at once.
+#[utoipa::path(post, path = "/admin/api/smtp-accounts", tag = "smtp-accounts", security(("ApiKeyAuth" = [])),
+    request_body = NewRelay,
+    responses((status = 201, body = RelayView), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+async fn create(
+    State(app): State<App>,
+    Administrator(actor): Administrator,
+    Fields { value, ignored }: Fields<NewRelay>,
+) -> Result<(StatusCode, Json<WithIgnored<RelayView>>)> {
+    let body = super::create(&app, &actor.who(), value).await?;
+    Ok((StatusCode::CREATED, Json(WithIgnored { body, ignored })))
+}
+
+/// One relay.
+#[utoipa::path(get, path = "/admin/api/smtp-accounts/{id}", tag = "smtp-accounts", security(("ApiKeyAuth" = [])),
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = RelayView), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+async fn get(
+    State(app): State<App>,
+    Reader(_actor): Reader,
+    Id(id): Id,
+) -> Result<Json<RelayView>> {
+    super::get(&app, id).await.map(Json)
+}
+
+/// Changes a relay: any of its fields.
+#[utoipa::path(patch, path = "/admin/api/smtp-accounts/{id}", tag = "smtp-accounts", security(("ApiKeyAuth" = [])),
+    params(("id" = Uuid, Path)), request_body = NewRelay,
+    responses((status = 200, body = RelayView), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+async fn update(
+    State(app): State<App>,
+    Administrator(actor): Administrator,
+    Id(id): Id,
+    Fields { value, .. }: Fields<RelayPatch>,
+) -> Result<Json<RelayView>> {
+    super::update(&app, &actor.who(), id, value).await.map(Json)
+}
+
+/// Removes a relay.
+#[utoipa::path(delete, path = "/admin/api/smtp-accounts/{id}", tag = "smtp-accounts", security(("ApiKeyAuth" = [])),
+    params(("id" = Uuid, Path)),
+    responses((status = 204), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+async fn delete(
+    State(app): State<App>,
+    Administrator(actor): Administrator,
+    Id(id): Id,
+) -> Result<StatusCode> {
+    super::delete(&app, &actor.who(), id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

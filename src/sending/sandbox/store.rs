@@ -1,0 +1,77 @@
+//! The SQL of `sandbox_messages`. Whoever is no reader sees what its own key sent.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::session::Received;
+use crate::{accounts::access::Sees, error::Result};
+
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub id: Uuid,
+    pub received_at: DateTime<Utc>,
+    pub helo: String,
+    pub mail_from: String,
+    pub rcpt_to: Vec<String>,
+    pub raw: Vec<u8>,
+}
+
+pub(super) async fn insert(db: &PgPool, message: &Received) -> Result<Uuid> {
+    let id = Uuid::now_v7();
+    let parsed = mail_parser::MessageParser::default().parse_headers(&message.raw);
+    let internet_id = parsed.as_ref().and_then(|it| it.message_id());
+    sqlx::query!(
+        "insert into sandbox_messages (sandbox_message_id, internet_id, helo, mail_from, rcpt_to, raw)
+         values ($1, $2, $3, $4, $5, $6)",
+        id,
+        internet_id,
+        message.helo,
+        message.mail_from,
+        &message.rcpt_to,
+        message.raw,
+    )
+    .execute(db)
+    .await?;
+    Ok(id)
+}
+
+pub(super) async fn list(
+    db: &PgPool,
+    sees: Sees,
+    before: Option<Uuid>,
+    limit: i64,
+) -> Result<Vec<Row>> {
+    let rows = sqlx::query_as!(
+        Row,
+        "select sandbox_message_id as id, received_at, helo, mail_from, rcpt_to, raw from sandbox_messages
+         where ($1::uuid is null or internet_id in (select internet_id from messages where api_key_id = $1))
+           and ($2::uuid is null or sandbox_message_id < $2)
+         order by sandbox_message_id desc limit $3",
+        sees.key(),
+        before,
+        limit,
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows)
+}
+
+pub(super) async fn one(db: &PgPool, sees: Sees, id: Uuid) -> Result<Option<Row>> {
+    let row = sqlx::query_as!(
+        Row,
+        "select sandbox_message_id as id, received_at, helo, mail_from, rcpt_to, raw from sandbox_messages
+         where sandbox_message_id = $2
+           and ($1::uuid is null or internet_id in (select internet_id from messages where api_key_id = $1))",
+        sees.key(),
+        id,
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row)
+}
+
+pub(super) async fn clear(db: &PgPool) -> Result<()> {
+    sqlx::query!("delete from sandbox_messages").execute(db).await?;
+    Ok(())
+}

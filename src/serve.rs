@@ -1,0 +1,153 @@
+//! The running Postroom: what is opened, what runs in the background, and how it stops.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use axum::serve::ListenerExt as _;
+use sqlx::PgPool;
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    app::App,
+    config::{self, Config},
+    database::{self, Pools},
+    metrics::Metrics,
+    queue::{self, Channel, Queue},
+    router,
+    sending::{Sending, relays, sandbox},
+};
+
+/// Everything opened, nothing running yet.
+pub struct House {
+    pub app: App,
+    pub sending: Sending,
+    /// What the sending spawned: it writes for requests and workers, and ends after them.
+    tasks: TaskTracker,
+    listener_db: PgPool,
+    sandbox: Option<TcpListener>,
+}
+
+impl House {
+    /// Where the mail sandbox takes mail, when there is one.
+    pub fn sandbox_address(&self) -> Option<SocketAddr> {
+        self.sandbox.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+}
+
+/// The handles of an [`App`], with nothing asked of the database.
+pub fn app(config: Config, pools: &Pools) -> App {
+    let (lease, poll) = (config.queue.lease, config.queue.poll);
+    let queue = Queue::new(pools.workers.clone(), pools.relaxed.clone(), lease, poll);
+    App {
+        secrets: config.secrets.ring.clone(),
+        config: Arc::new(config),
+        db: pools.api.clone(),
+        workers_db: pools.workers.clone(),
+        queue: Arc::new(queue),
+        metrics: Arc::new(Metrics::new()),
+    }
+}
+
+/// Opens everything, after bringing the schema up to date if asked to.
+pub async fn open(config: Config, migrate: bool) -> anyhow::Result<House> {
+    let pools = database::pools(&config.database)?;
+    if migrate {
+        database::migrate(&pools.workers).await?;
+    }
+    database::check_secret(&pools.workers, &config.secrets.ring).await?;
+    let app = app(config, &pools);
+    let sandbox_wanted = app.config.sandbox.enabled;
+    if sandbox_wanted {
+        relays::ensure_sandbox(&app).await.context("the sandbox's relay cannot be made")?;
+    }
+    let tasks = TaskTracker::new();
+    let sending = Sending::start(&app, &tasks).await.context("the sending cannot be started")?;
+    let sandbox = if sandbox_wanted {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        sending.relays.set_sandbox_port(listener.local_addr()?.port());
+        Some(listener)
+    } else {
+        None
+    };
+    Ok(House { app, sending, tasks, listener_db: pools.listener, sandbox })
+}
+
+/// Serves until told to stop; then takes nothing new, and waits for what is under way as long as
+/// the settings say. Whatever is cut off is safe: its lease runs out.
+pub async fn run(
+    house: House,
+    listener: TcpListener,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    // However this ends, everything ends.
+    let _stop = stop.clone().drop_guard();
+    let House { app, sending, tasks: writers, listener_db, sandbox } = house;
+    let tasks = TaskTracker::new();
+    let patience = app.config.stop.patience;
+    if let Some(listener) = sandbox {
+        let db = app.workers_db.clone();
+        tasks.spawn(sandbox::listen(db, listener, tasks.clone(), stop.clone()));
+    }
+    let heard = {
+        let (bell, relays) = (app.queue.bell.clone(), sending.relays.clone());
+        move |channel: Channel| match channel {
+            Channel::Jobs => bell.ring_here(),
+            Channel::Relays => relays.look_again(),
+        }
+    };
+    tasks.spawn(queue::listen(listener_db, heard, stop.clone()));
+    tasks.spawn(app.queue.bell.clone().pass_on(stop.clone()));
+    tasks.spawn(sending.relays.clone().keep_fresh(stop.clone()));
+
+    let kept_until = CancellationToken::new();
+    let (queue, work) = (app.queue.clone(), sending.work.clone());
+    let host = config::machine_name();
+    tasks.spawn(queue::keep(queue.clone(), work.clone(), host, kept_until.clone()));
+    let worker = tasks.spawn({
+        let stop = stop.clone();
+        async move {
+            // Leases are kept until the last step has ended. A worker that fails stops the house.
+            let _ended = (kept_until.drop_guard(), stop.clone().drop_guard());
+            queue::work(queue, work, stop).await;
+        }
+    });
+
+    let service =
+        router::router(&app, &sending).into_make_service_with_connect_info::<SocketAddr>();
+    // Small answers must not wait for the acknowledgement of earlier ones.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let served = axum::serve(listener, service)
+        .with_graceful_shutdown(stop.clone().cancelled_owned())
+        .into_future();
+    tracing::info!("ready");
+    let all = async {
+        let (served, worked) = tokio::join!(served, worker);
+        worked.context("the worker failed")?;
+        served.context("the HTTP server failed")?;
+        tasks.close();
+        tasks.wait().await;
+        anyhow::Ok(())
+    };
+    let out_of_patience = async {
+        stop.cancelled().await;
+        tokio::time::sleep(patience).await;
+    };
+    tokio::select! {
+        ended = all => ended?,
+        () = out_of_patience => {
+            tracing::warn!("stopping with work under way; its leases will run out");
+            return Ok(());
+        }
+    }
+    drop((sending, app));
+    writers.close();
+    // Nobody waits for what they write any more; this only lets them end in order.
+    let _ = tokio::time::timeout(Duration::from_millis(500), writers.wait()).await;
+    tracing::info!("stopped");
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! How Postroom presents itself: the frame of its API document.
+
+pub mod openapi;
