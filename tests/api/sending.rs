@@ -1,0 +1,83 @@
+//! One message from end to end.
+
+use serde_json::json;
+
+use crate::support::{TestApp, message};
+
+#[tokio::test]
+async fn a_message_arrives_and_says_so() {
+    let t = TestApp::start().await;
+    let mut body = message("a@example.net, b@example.org");
+    body["bcc"] = json!("hidden@example.org");
+    let sent = t.post("/send", body).await.is(202);
+    let job = t.settled(sent["id"].as_str().unwrap()).await;
+    assert_eq!((&job["status"], &job["outcome"]), (&json!("done"), &json!("sent")));
+    assert_eq!(job["recipients"].as_array().unwrap().len(), 3);
+    assert!(job["recipients"].as_array().unwrap().iter().all(|it| it["state"] == "sent"));
+    assert_eq!(job["history"].as_array().unwrap().len(), 1);
+
+    let received = t.get("/sandbox/messages").await.is(200);
+    assert_eq!(received.as_array().unwrap().len(), 1);
+    assert_eq!(
+        received[0]["rcptTo"],
+        json!(["a@example.net", "b@example.org", "hidden@example.org"])
+    );
+    let raw =
+        t.get(&format!("/sandbox/messages/{}/raw", received[0]["id"].as_str().unwrap())).await;
+    let raw = String::from_utf8(raw.bytes).unwrap();
+    assert!(!raw.contains("hidden@"), "{raw}");
+    assert!(raw.contains("Hello\r\n.\r\nthere"), "{raw}");
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn fifty_parallel_posts_with_one_key_make_one_message() {
+    let t = TestApp::start().await;
+    let key = [("idempotency-key", "order-42")];
+    let posts = (0..50)
+        .map(|_| t.with_headers(&t.key, "POST", "/send", Some(message("a@example.net")), &key));
+    let answers = futures_util::future::join_all(posts).await;
+    let ids: std::collections::HashSet<String> =
+        answers.into_iter().map(|it| it.is(202)["id"].to_string()).collect();
+    assert_eq!(ids.len(), 1);
+    let mut changed = message("a@example.net");
+    changed["subject"] = json!("Another");
+    let refused = t.with_headers(&t.key, "POST", "/send", Some(changed), &key).await.is(409);
+    assert_eq!(refused["code"], "IDEMPOTENCY_KEY_REUSED");
+    assert_eq!(t.get("/jobs").await.is(200).as_array().unwrap().len(), 1);
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn a_suppressed_recipient_refuses_the_request_or_is_left_out() {
+    let t = TestApp::start().await;
+    sqlx::raw_sql("insert into suppressions (suppression_id, lookup_key, reason) values (gen_random_uuid(), 'gone@example.net', 'hard bounce')")
+        .execute(&t.db)
+        .await
+        .unwrap();
+    let refused = t.post("/send", message("Gone@example.net")).await.is(422);
+    assert_eq!(refused["suppressed"][0]["reason"], "hard bounce");
+    let mut body = message("gone@example.net, a@example.net");
+    body["rejectSuppressed"] = json!(false);
+    let job = t.post("/send", body).await.is(202);
+    let job = t.settled(job["id"].as_str().unwrap()).await;
+    assert_eq!(job["outcome"], "partial");
+    let mut body = message("gone@example.net");
+    body["rejectSuppressed"] = json!(false);
+    let job = t.post("/send", body).await.is(202);
+    assert_eq!((&job["status"], &job["outcome"]), (&json!("dead"), &json!("suppressed")));
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn bad_input_is_a_4xx_with_a_path_and_stores_nothing() {
+    let t = TestApp::start().await;
+    let mut injected = message("a@example.net");
+    injected["replyTo"] = json!({ "name": "A\r\nBcc: x@example.org", "email": "a@example.com" });
+    for body in [json!({}), json!([]), injected, message("a@example.net, nonsense")] {
+        let refused = t.post("/send", body.clone()).await.is(400);
+        assert!(!refused["issues"].as_array().unwrap().is_empty(), "{body} {refused}");
+    }
+    assert_eq!(t.get("/jobs").await.is(200), json!([]));
+    t.stop().await;
+}

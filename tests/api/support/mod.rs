@@ -1,0 +1,165 @@
+//! A Postroom of one's own: `TestApp::start()` makes a database, serves on a free port with the
+//! sandbox as relay, and speaks with the first key.
+
+use std::time::Duration;
+
+use postroom::{
+    accounts::api_keys::{self, NewKey, Scope},
+    audit::Who,
+    config::{Config, Environment},
+    serve,
+};
+use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection, PgPool, postgres::PgConnectOptions};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// Everything is expected within this time; only a failing test waits it out.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct TestApp {
+    pub url: String,
+    pub key: String,
+    pub db: PgPool,
+    http: reqwest::Client,
+    stop: CancellationToken,
+    served: JoinHandle<()>,
+}
+
+impl TestApp {
+    pub async fn start() -> Self {
+        let url = new_database().await;
+        let pairs = [
+            ("HOST", "127.0.0.1".to_owned()),
+            ("DATABASE_URL", url.clone()),
+            ("POSTROOM_SANDBOX", "true".to_owned()),
+            ("POSTROOM_HELO_NAME", "postroom.test".to_owned()),
+            ("POSTROOM_QUEUE_POLL", "100ms".to_owned()),
+            ("POSTROOM_SECRET_KEY", postroom::secrets::SecretRing::generate("test")),
+        ];
+        let env: Environment = pairs.map(|(name, value)| (name.to_owned(), value)).into();
+        let config = Config::load(&env, None).expect("the settings are valid");
+        let house = serve::open(config, true).await.expect("it opens");
+        let new = NewKey {
+            name: "test".to_owned(),
+            scopes: vec![Scope::Send, Scope::Read, Scope::Admin],
+            suppression_exempt: false,
+            sender_domains: None,
+            sender_addresses: None,
+            networks: None,
+            on_unknown: None,
+            expires_at: None,
+        };
+        let (_, key) = api_keys::create(&house.app, &Who::command_line(), new).await.unwrap();
+        let db = house.app.db.clone();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        #[expect(clippy::disallowed_methods, reason = "the test holds the handle and joins it")]
+        let served = tokio::spawn(async move {
+            serve::run(house, listener, stopped).await.expect("it serves and stops");
+        });
+        Self { url, key, db, http: reqwest::Client::new(), stop, served }
+    }
+
+    pub async fn call(&self, key: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
+        self.with_headers(key, method, path, body, &[]).await
+    }
+
+    pub async fn with_headers(
+        &self,
+        key: &str,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let mut request = self.http.request(method.parse().unwrap(), format!("{}{path}", self.url));
+        if !key.is_empty() {
+            request = request.header("x-api-key", key);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let bytes = response.bytes().await.unwrap();
+        Answer {
+            status,
+            json: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+            bytes: bytes.to_vec(),
+        }
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.call(&self.key, "GET", path, None).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.call(&self.key, "POST", path, Some(body)).await
+    }
+
+    /// The message, once it has settled.
+    pub async fn settled(&self, id: &str) -> Value {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let job = self.get(&format!("/jobs/{id}")).await.is(200);
+            if !job["completedAt"].is_null() {
+                return job;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "it does not settle: {job:#}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.served.await.unwrap();
+    }
+}
+
+pub struct Answer {
+    pub status: u16,
+    pub json: Value,
+    pub bytes: Vec<u8>,
+}
+
+impl Answer {
+    /// The body, if the status is this one.
+    #[track_caller]
+    pub fn is(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{:#}", self.json);
+        self.json
+    }
+}
+
+pub fn message(to: &str) -> Value {
+    json!({ "to": to, "from": "app@example.com", "subject": "Hello", "text": "Hello\n.\nthere" })
+}
+
+/// A database for one test; the cluster it lies in ends with the run.
+async fn new_database() -> String {
+    let base = postroom::config::environment()
+        .get("DATABASE_URL")
+        .cloned()
+        .expect("the tests need DATABASE_URL: run them by `make test`");
+    let name = format!("t{}", Uuid::new_v4().simple());
+    let options: PgConnectOptions = base.parse().unwrap();
+    let mut admin = PgConnection::connect_with(&options).await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(format!("create database {name}")))
+        .execute(&mut admin)
+        .await
+        .unwrap();
+    let (front, options) = base.split_once('?').map_or((base.as_str(), ""), |(a, b)| (a, b));
+    let (server, _) = front.rsplit_once('/').expect("the URL names a database");
+    if options.is_empty() {
+        format!("{server}/{name}")
+    } else {
+        format!("{server}/{name}?{options}")
+    }
+}

@@ -1,0 +1,112 @@
+//! Who may import whom, and how large a file may be. A new arrow is a decision: make it here.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+/// Each area, and the areas it may import.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("error", &[]),
+    ("on_unknown", &[]),
+    ("address", &[]),
+    ("secrets", &[]),
+    ("metrics", &[]),
+    ("outside", &[]),
+    ("config", &["on_unknown", "secrets"]),
+    ("telemetry", &["config"]),
+    ("database", &["config", "secrets"]),
+    ("queue", &["error"]),
+    ("events", &["error"]),
+    ("audit", &["error"]),
+    ("app", &["config", "metrics", "queue", "secrets"]),
+    ("http", &["error"]),
+    ("accounts", &["address", "app", "audit", "error", "events", "http", "on_unknown", "secrets"]),
+    (
+        "sending",
+        &[
+            "accounts",
+            "address",
+            "app",
+            "audit",
+            "config",
+            "error",
+            "events",
+            "http",
+            "on_unknown",
+            "outside",
+            "queue",
+        ],
+    ),
+    ("operate", &["app", "config", "error", "http", "secrets"]),
+    ("surface", &[]),
+    ("router", &["accounts", "app", "http", "operate", "sending", "surface"]),
+];
+
+#[test]
+fn imports_run_one_way() {
+    let mut broken = BTreeSet::new();
+    each_source(&mut |path, text| {
+        let area = path.components().nth(1).unwrap().as_os_str().to_str().unwrap();
+        let area = area.trim_end_matches(".rs");
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| *name == area) else { return };
+        let code: String =
+            text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let flat = code.replace(char::is_whitespace, "");
+        for group in flat.split("crate::").skip(1) {
+            let names = match group.strip_prefix('{') {
+                Some(rest) => top_level_names(rest),
+                None => {
+                    vec![group.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap()]
+                }
+            };
+            for name in names.into_iter().filter(|name| *name != area && !allowed.contains(name)) {
+                broken.insert(format!("{} -> {name}", path.display()));
+            }
+        }
+    });
+    assert!(broken.is_empty(), "not allowed by MAY_IMPORT: {broken:#?}");
+}
+
+#[test]
+fn no_file_is_longer_than_400_lines() {
+    let mut long = Vec::new();
+    each_source(&mut |path, text| {
+        if text.lines().count() > 400 {
+            long.push(path.display().to_string());
+        }
+    });
+    assert!(long.is_empty(), "{long:?}");
+}
+
+/// `app::App,error::{Error,Result}}...` -> `app`, `error`
+fn top_level_names(group: &str) -> Vec<&str> {
+    let (mut names, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (i, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => {
+                names.push(&group[start..i]);
+                break;
+            }
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                names.push(&group[start..i]);
+                start = i + 1;
+            }
+            _ => (),
+        }
+    }
+    names.into_iter().map(|it| it.split("::").next().unwrap()).filter(|it| !it.is_empty()).collect()
+}
+
+fn each_source(f: &mut impl FnMut(&Path, &str)) {
+    fn visit(dir: &Path, f: &mut impl FnMut(&Path, &str)) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                visit(&path, f);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                f(&path, &fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    visit(Path::new("src"), f);
+}
