@@ -1,5 +1,7 @@
 //! The API on a real Postgres, over real sockets: one database and one Postroom for each test.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
 mod access;
 mod sending;
 mod support;
