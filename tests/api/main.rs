@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod access;
+mod outcomes;
 mod sending;
 mod support;

@@ -1,6 +1,8 @@
 //! A Postroom of one's own: `TestApp::start()` makes a database, serves on a free port with the
 //! sandbox as relay, and speaks with the first key.
 
+pub mod relay;
+
 use std::time::Duration;
 
 use postroom::{

@@ -1,0 +1,121 @@
+//! What relays say, and what becomes of each recipient.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    TestApp, message,
+    relay::{Script, ScriptedRelay},
+};
+
+async fn relay(t: &TestApp, relay: &ScriptedRelay, priority: i32, login: bool) {
+    let mut new = json!({
+        "name": format!("relay-{priority}"), "host": "127.0.0.1", "port": relay.port, "secure": false,
+        "fromAddress": "app@example.com", "domain": "example.com", "priority": priority,
+    });
+    if login {
+        new["username"] = json!("user");
+        new["password"] = json!("secret-word");
+    }
+    let made = t.post("/admin/api/smtp-accounts", new).await.is(201);
+    assert!(!made.to_string().contains("secret-word"));
+}
+
+/// The message, once the first recipient is in this state.
+async fn until(t: &TestApp, id: &str, state: &str) -> Value {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        let job = t.get(&format!("/jobs/{id}")).await.is(200);
+        if job["recipients"][0]["state"] == state {
+            return job;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "not {state}: {job:#}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refused_login_fails_over_and_names_both_relays() {
+    let t = TestApp::start().await;
+    let first =
+        ScriptedRelay::start(Script { auth: Some("535 5.7.8 bad login"), ..Script::default() })
+            .await;
+    let second = ScriptedRelay::start(Script::default()).await;
+    relay(&t, &first, 1, true).await;
+    relay(&t, &second, 2, false).await;
+    let sent = t.post("/send", message("a@example.net")).await.is(202);
+    let job = t.settled(sent["id"].as_str().unwrap()).await;
+    assert_eq!(job["outcome"], "sent", "{job:#}");
+    assert_eq!(job["account"], "relay-2");
+    assert_eq!(job["history"][0]["code"], 535);
+    assert_eq!(job["recipients"][0]["remoteQueueId"], "ABC123");
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn of_two_recipients_the_refused_one_fails_with_its_words_in_one_session() {
+    let t = TestApp::start().await;
+    let rcpt = vec![("bad@", "550 5.1.1 no such user here")];
+    let one = ScriptedRelay::start(Script { rcpt, ..Script::default() }).await;
+    relay(&t, &one, 1, false).await;
+    let sent = t.post("/send", message("good@example.net, bad@example.net")).await.is(202);
+    let job = t.settled(sent["id"].as_str().unwrap()).await;
+    assert_eq!((&job["status"], &job["outcome"]), (&json!("done"), &json!("partial")));
+    assert_eq!(job["recipients"][0]["state"], "sent");
+    assert_eq!(job["recipients"][1]["state"], "failed");
+    assert_eq!(job["recipients"][1]["enhancedCode"], "5.1.1");
+    assert_eq!(job["error"], "no such user here");
+    assert_eq!(one.sessions(), 1);
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn a_lost_reply_after_the_dot_is_unknown_and_sends_no_second_copy() {
+    let t = TestApp::start().await;
+    let mute = ScriptedRelay::start(Script { mute_after_dot: true, ..Script::default() }).await;
+    let other = ScriptedRelay::start(Script::default()).await;
+    relay(&t, &mute, 1, false).await;
+    relay(&t, &other, 2, false).await;
+    let sent = t.post("/send", message("a@example.net")).await.is(202);
+    let id = sent["id"].as_str().unwrap();
+    let job = until(&t, id, "unknown").await;
+    assert_eq!((&job["status"], &job["outcome"]), (&json!("processing"), &json!("unknown")));
+    assert_eq!((mute.dots(), other.sessions()), (1, 0));
+
+    let path = format!("/jobs/{id}/resolve");
+    t.post(&path, json!({ "as": "sent", "surprise": 1 })).await.is(400);
+    let resolved = t.post(&path, json!({ "as": "sent" })).await.is(200);
+    assert_eq!(resolved["outcome"], "sent");
+    t.post(&path, json!({ "as": "sent" })).await.is(409);
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn resend_is_told_and_stops_after_three_copies() {
+    let t = TestApp::start().await;
+    let mute = ScriptedRelay::start(Script { mute_after_dot: true, ..Script::default() }).await;
+    relay(&t, &mute, 1, false).await;
+    let mut body = message("a@example.net");
+    body["onUnknown"] = json!("resend");
+    let sent = t.post("/send", body).await.is(202);
+    let id = sent["id"].as_str().unwrap();
+    for copy in 1..=3 {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        while t.get(&format!("/jobs/{id}")).await.is(200)["resends"] != copy {
+            assert!(tokio::time::Instant::now() < deadline, "copy {copy} was not told");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // The wait is over, as far as the database knows.
+        sqlx::raw_sql(
+            "update recipients set next_at = clock_timestamp() where next_at is not null;
+             update jobs set due_at = clock_timestamp() where state = 'ready'",
+        )
+        .execute(&t.db)
+        .await
+        .unwrap();
+    }
+    until(&t, id, "unknown").await;
+    assert_eq!(mute.dots(), 4, "the first copy and three more");
+    t.stop().await;
+}

@@ -1,0 +1,87 @@
+//! A relay that says what a test wants: replies by command, silence after the dot.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+};
+
+/// What it says: to RCPT by recipient, to AUTH, to the dot (`None` closes without a word).
+#[derive(Clone, Default)]
+pub struct Script {
+    pub auth: Option<&'static str>,
+    pub rcpt: Vec<(&'static str, &'static str)>,
+    pub mute_after_dot: bool,
+}
+
+pub struct ScriptedRelay {
+    pub port: u16,
+    sessions: Arc<AtomicUsize>,
+    dots: Arc<AtomicUsize>,
+}
+
+impl ScriptedRelay {
+    pub async fn start(script: Script) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (sessions, dots) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (seen, dotted) = (sessions.clone(), dots.clone());
+        let tasks = tokio_util::task::TaskTracker::new();
+        let clients = tasks.clone();
+        tasks.spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                seen.fetch_add(1, Ordering::SeqCst);
+                let (script, dotted) = (script.clone(), dotted.clone());
+                clients.spawn(async move { _ = converse(client, script, &dotted).await });
+            }
+        });
+        Self { port, sessions, dots }
+    }
+
+    pub fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::SeqCst)
+    }
+
+    pub fn dots(&self) -> usize {
+        self.dots.load(Ordering::SeqCst)
+    }
+}
+
+async fn converse(client: TcpStream, script: Script, dots: &AtomicUsize) -> std::io::Result<()> {
+    let (read, mut write) = client.into_split();
+    let mut lines = BufReader::new(read).lines();
+    write.write_all(b"220 scripted\r\n").await?;
+    let mut in_data = false;
+    while let Some(line) = lines.next_line().await? {
+        let verb = line.split(' ').next().unwrap_or_default().to_ascii_uppercase();
+        let reply = match (in_data, verb.as_str()) {
+            (true, ".") => {
+                in_data = false;
+                dots.fetch_add(1, Ordering::SeqCst);
+                if script.mute_after_dot {
+                    return Ok(());
+                }
+                "250 2.0.0 Ok: queued as ABC123"
+            }
+            (true, _) => continue,
+            (_, "EHLO") => "250-scripted\r\n250 AUTH PLAIN",
+            (_, "AUTH") => script.auth.unwrap_or("235 2.7.0 Ok"),
+            (_, "RCPT") => {
+                let told = script.rcpt.iter().find(|(to, _)| line.contains(to));
+                told.map_or("250 2.1.5 Ok", |(_, reply)| reply)
+            }
+            (_, "DATA") => {
+                in_data = true;
+                "354 go on"
+            }
+            (_, "QUIT") => "221 Bye",
+            _ => "250 2.0.0 Ok",
+        };
+        write.write_all(format!("{reply}\r\n").as_bytes()).await?;
+    }
+    Ok(())
+}
