@@ -1,0 +1,6 @@
+//! Real processes on one real Postgres, killed while they work.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod kill;
+mod sink;

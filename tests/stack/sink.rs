@@ -1,0 +1,83 @@
+//! An SMTP sink that answers slowly enough for a kill to fall between any two steps, and counts
+//! what reached it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+};
+
+/// How long each of RCPT and the dot takes: the windows in which kills shall fall.
+const PACE: Duration = Duration::from_millis(60);
+
+/// By Message-ID: the bodies received whole, in order.
+pub type Received = Arc<Mutex<HashMap<String, Vec<Vec<u8>>>>>;
+
+pub struct Sink {
+    pub port: u16,
+    pub received: Received,
+}
+
+impl Sink {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let received = Received::default();
+        let kept = received.clone();
+        let tasks = tokio_util::task::TaskTracker::new();
+        let clients = tasks.clone();
+        tasks.spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let kept = kept.clone();
+                clients.spawn(async move { _ = converse(client, &kept).await });
+            }
+        });
+        Self { port, received }
+    }
+}
+
+async fn converse(client: TcpStream, kept: &Received) -> std::io::Result<()> {
+    client.set_nodelay(true)?;
+    let (read, mut write) = client.into_split();
+    let mut read = BufReader::new(read);
+    write.write_all(b"220 sink\r\n").await?;
+    let (mut line, mut data) = (Vec::new(), None::<Vec<u8>>);
+    loop {
+        line.clear();
+        if read.read_until(b'\n', &mut line).await? == 0 {
+            return Ok(());
+        }
+        if let Some(body) = &mut data {
+            if line != b".\r\n" {
+                body.extend_from_slice(&line);
+                continue;
+            }
+            let body = data.take().unwrap_or_default();
+            let text = String::from_utf8_lossy(&body).into_owned();
+            let id = text.lines().find_map(|it| it.strip_prefix("Message-ID: ")).unwrap_or("none");
+            kept.lock().unwrap().entry(id.to_owned()).or_default().push(body);
+            tokio::time::sleep(PACE).await;
+            write.write_all(b"250 2.0.0 Ok\r\n").await?;
+            continue;
+        }
+        let verb = String::from_utf8_lossy(&line[..line.len().min(4)]).to_ascii_uppercase();
+        let reply = match verb.as_str() {
+            "RCPT" => {
+                tokio::time::sleep(PACE).await;
+                "250 2.1.5 Ok\r\n"
+            }
+            "DATA" => {
+                data = Some(Vec::new());
+                "354 go on\r\n"
+            }
+            "QUIT" => return write.write_all(b"221 Bye\r\n").await,
+            _ => "250 2.0.0 Ok\r\n",
+        };
+        write.write_all(reply.as_bytes()).await?;
+    }
+}
