@@ -93,7 +93,7 @@ async fn run(policy: &str) -> Outcome {
         process.kill().unwrap();
         process.wait().unwrap();
     }
-    let received = sink.received.lock().unwrap();
+    let received = sink.received.lock().unwrap().clone();
     let count = async |state: &'static str| {
         sqlx::query_scalar::<_, i64>("select count(*) from recipients where state = $1")
             .bind(state)
