@@ -69,9 +69,10 @@
 //!   many per lane `for update skip locked`, sets a fresh `lease_id`, `leased_until`, `leased_by`.
 //! * **Heartbeat** (no synchronous commit): a third of a lease apart, `leased_until` is pushed out
 //!   for all leases this process still works on, `where lease_id = any(mine)`.
-//! * **The fence.** Everything that a worker writes about its job is in a transaction that first
+//! * **The fence** is a pair of job and lease: a process can hold a lost and a fresh lease of one
+//!   job at a time. Everything that a worker writes about its job is in a transaction that first
 //!   locks the job row `where lease_id = $mine`. No row: the lease is lost, the write does nothing
-//!   (except the late truth, below).
+//!   (except the late truth, below). No grouped write holds two items of one message.
 //! * **Recovery.** Any process takes back expired leases, `for update skip locked`, in one
 //!   transaction with what it means for the message: recipients in `sending` become `unknown`
 //!   (attempt ended: "process died"); others stay as they are, due now. If the owner's
@@ -86,10 +87,12 @@
 //! When the message's bytes are sent, all but the final dot, the mark is written (grouped over
 //! concurrent transactions, synchronous commit):
 //!
-//! 1. lock the jobs `where lease_id = $mine and leased_until > clock_timestamp() + margin`;
-//! 2. for those: insert the attempt with `phase = 'data'` and `marked_at`, set its accepted
+//! 1. lock the jobs `where lease_id = $mine`, the messages, and the recipients; only then, in a statement
+//!    of its own, ask whether the lease has run out, and give it a whole lease again (a statement that
+//!    waited for a row which nobody changed does not look at its time again);
+//! 2. for those that live: insert the attempt with `phase = 'data'` and `marked_at`, set its accepted
 //!    recipients `queued|deferred → sending`, `attempt_id`;
-//! 3. commit; only then is the dot sent, and only for the jobs that step 1 returned.
+//! 3. commit; only then is the dot sent, and only for the jobs that passed step 1.
 //!
 //! So a process frozen before the mark cannot send its dot after another has taken over: its mark
 //! finds no lease. A process frozen between the mark and the dot can; its recipients are `unknown`
@@ -104,8 +107,16 @@
 //! the fence: the attempt's end and its per-recipient words; each recipient's new state; the
 //! message's counters; events; the job gone or due again; all or nothing.
 //!
-//! **Late truth.** If the fence finds the lease lost, but recipients of this very attempt
-//! (`attempt_id`) are still `unknown`, the reply we hold is the missing knowledge: it settles them. Nothing else of a late completion is written.
+//! **An attempt speaks once.** A completion that is written again, because the answer to its commit
+//! was lost, finds its attempts ended and changes nothing.
+//!
+//! **Late truth.** If the fence finds the lease lost, the reply we hold may be the missing knowledge.
+//! The attempt's own row is completed in any case. That the relay accepted settles a recipient that is
+//! `unknown`, or waits for a further copy. That the dot was refused, or never sent, counts for those
+//! that this very attempt (`attempt_id`) left `unknown` or queued again.
+//!
+//! **Maybe accepted.** Once nothing is known of some copy, `failed`, `expired`, `suppressed` and `cancelled` are
+//! not true any more, whatever becomes of a later copy: such a recipient is `unknown` again, held.
 //!
 //! A completion that cannot be written (database away) is kept in memory and tried again until it is
 //! written or fenced off; the heartbeat cannot run then either, so recovery makes the recipients
@@ -126,10 +137,10 @@
 //! | unknown | `unknown` | by policy: `hold` stays; `resend` → `queued`, due now |
 //!
 //! No failover ever follows the dot: once marked, the transaction is the last of this run for its
-//! recipients. After the retry window (5 days from accept) a recipient that would be deferred is
+//! recipients, and a refusal of the relay's there leaves them waiting, due by schedule. After the retry window (5 days from accept) a recipient that would be deferred is
 //! `failed` with its last words; after the message's `expires_at` it is `expired`.
 //!
-//! `unknown` under `resend` is counted (`messages.resends`) and told (`recipient.unknown` with
+//! `unknown` under `resend` happens at most three times for a recipient, then it is held; it is counted (`resends`) and told (`recipient.unknown` with
 //! `action: resend`): a second copy is never silent. Policy: message, else key, else relay, else instance.
 //!
 //! # The message
@@ -145,8 +156,9 @@
 //! # Accepting
 //!
 //! Everything is parsed and composed before the database is asked. Concurrent requests share one
-//! transaction (`messages::accept`): idempotency keys first (`insert … on conflict do nothing`, in
-//! key order, one item per key and batch), then messages, content, recipients, jobs, events; if it
+//! transaction (`messages::accept`): what is written already (the answer to an
+//! earlier commit was lost), idempotency keys (in key order, one item per key and batch; an expired key is
+//! taken over, a key outlives its message), then messages, content, recipients, jobs, events; if it
 //! fails each item is tried alone; answers go out after the commit; then one `NOTIFY`, a hint only.
 //! Suppressed recipients are checked in that transaction, and again before each transaction with a relay.
 
