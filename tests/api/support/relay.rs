@@ -16,6 +16,8 @@ pub struct Script {
     pub auth: Option<&'static str>,
     pub rcpt: Vec<(&'static str, &'static str)>,
     pub mute_after_dot: bool,
+    /// Takes connections, and says nothing at all.
+    pub mute: bool,
 }
 
 pub struct ScriptedRelay {
@@ -52,6 +54,9 @@ impl ScriptedRelay {
 }
 
 async fn converse(client: TcpStream, script: Script, dots: &AtomicUsize) -> std::io::Result<()> {
+    if script.mute {
+        return std::future::pending().await;
+    }
     let (read, mut write) = client.into_split();
     let mut lines = BufReader::new(read).lines();
     write.write_all(b"220 scripted\r\n").await?;
