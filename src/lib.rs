@@ -2,12 +2,12 @@
 //!
 //! * **Ground**: [`error`], [`config`], [`address`], [`secrets`], [`on_unknown`], [`telemetry`],
 //!   [`metrics`], [`database`]; [`outside`] (everything beyond our walls: the SMTP client);
-//!   [`queue`] (durable work), [`events`] (the outbox), [`audit`], [`app`] (what everyone can
+//!   [`queue`] (durable work), [`upkeep`] (chores), [`events`] (the outbox), [`audit`], [`app`] (what everyone can
 //!   reach), [`http`] (plumbing that knows no feature).
 //! * **[`accounts`]**: who may come in. The access rules are [`accounts::access`].
 //! * **[`sending`]**: what goes out. Its page is the state machine; read it before its code.
 //! * **[`operate`]**: health and metrics. **[`surface`]**: the API's description.
-//! * **The roof**: [`router`] (table of contents), [`serve`] (start and stop), [`dev`] (everything
+//! * **The roof**: [`router`] (table of contents), [`background`] (timetable), [`serve`] (start and stop), [`dev`] (everything
 //!   on one machine), [`cli`].
 //!
 //! Imports run down only; `tests/architecture.rs` holds it.
@@ -16,6 +16,7 @@ pub mod accounts;
 pub mod address;
 pub mod app;
 pub mod audit;
+pub mod background;
 pub mod cli;
 pub mod config;
 pub mod database;
@@ -34,3 +35,4 @@ pub mod sending;
 pub mod serve;
 pub mod surface;
 pub mod telemetry;
+pub mod upkeep;

@@ -14,6 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     app::App,
+    background,
     config::{self, Config},
     database::{self, Pools},
     metrics::Metrics,
@@ -104,8 +105,11 @@ pub async fn run(
     tasks.spawn(app.queue.bell.clone().pass_on(stop.clone()));
     tasks.spawn(sending.relays.clone().keep_fresh(stop.clone()));
 
+    background::chores(&app, &tasks, &stop);
+
     let kept_until = CancellationToken::new();
     let (queue, work) = (app.queue.clone(), sending.work.clone());
+    let left = queue.clone();
     let host = config::machine_name();
     tasks.spawn(queue::keep(queue.clone(), work.clone(), host, kept_until.clone()));
     let worker = tasks.spawn({
@@ -140,8 +144,8 @@ pub async fn run(
     tokio::select! {
         ended = all => ended?,
         () = out_of_patience => {
-            tracing::warn!("stopping with work under way; its leases will run out");
-            return Ok(());
+            tracing::warn!("stopping with work under way; others take it over");
+            return queue::let_go(&left).await.context("the work under way could not be handed back");
         }
     }
     drop((sending, app));

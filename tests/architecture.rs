@@ -18,6 +18,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("queue", &["error"]),
     ("events", &["error"]),
     ("audit", &["error"]),
+    ("upkeep", &["error"]),
     ("app", &["config", "metrics", "queue", "secrets"]),
     ("http", &["error"]),
     ("accounts", &["address", "app", "audit", "error", "events", "http", "on_unknown", "secrets"]),
@@ -39,6 +40,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("operate", &["app", "config", "error", "http", "secrets"]),
     ("surface", &[]),
+    ("background", &["app", "sending", "upkeep"]),
     ("router", &["accounts", "app", "http", "operate", "sending", "surface"]),
 ];
 

@@ -49,6 +49,13 @@ pub async fn keep<W: Work>(queue: Arc<Queue>, work: Arc<W>, host: String, stop: 
     }
 }
 
+/// Leaves with work under way: its leases end now, and its process did not die. What was marked
+/// becomes unknown; a mark that is asked for from here on is refused.
+pub async fn let_go(queue: &Queue) -> Result<()> {
+    store::leave(&queue.relaxed, queue.process_id).await?;
+    store::let_go(&queue.relaxed, queue.process_id).await
+}
+
 async fn beat(queue: &Queue, host: &str) -> Result<()> {
     store::beat(&queue.relaxed, queue.process_id, host).await?;
     let (jobs, leases) = queue.held();

@@ -31,7 +31,7 @@ use crate::error::Result;
 
 pub use bell::{Bell, Channel, listen};
 pub use grouped::Grouped;
-pub use keep::keep;
+pub use keep::{keep, let_go};
 pub use store::{NewJob, again, alive, end, enqueue, fence, lock, renew};
 pub use worker::work;
 

@@ -295,6 +295,17 @@ pub(super) async fn beat(db: &PgPool, process_id: Uuid, host: &str) -> Result<()
     Ok(())
 }
 
+/// Lets every lease of this process run out now: what it still works on is no death.
+pub(super) async fn let_go(db: &PgPool, process_id: Uuid) -> Result<()> {
+    sqlx::query!(
+        "update jobs set leased_until = clock_timestamp() where leased_by = $1 and state = 'leased'",
+        process_id,
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
 /// Says that this process left in good order, and forgets those that are long dead.
 pub(super) async fn leave(db: &PgPool, process_id: Uuid) -> Result<()> {
     sqlx::query!(

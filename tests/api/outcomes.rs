@@ -106,16 +106,119 @@ async fn resend_is_told_and_stops_after_three_copies() {
             assert!(tokio::time::Instant::now() < deadline, "copy {copy} was not told");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // The wait is over, as far as the database knows.
-        sqlx::raw_sql(
-            "update recipients set next_at = clock_timestamp() where next_at is not null;
-             update jobs set due_at = clock_timestamp() where state = 'ready'",
-        )
-        .execute(&t.db)
-        .await
-        .unwrap();
+        t.pass(1).await;
     }
     until(&t, id, "unknown").await;
     assert_eq!(mute.dots(), 4, "the first copy and three more");
     t.stop().await;
+}
+
+#[tokio::test]
+async fn greylisting_waits_on_its_relay_and_then_arrives() {
+    let t = TestApp::start().await;
+    let grey = ScriptedRelay::start(Script {
+        dot: vec!["451 4.7.1 Greylisted, try again in 300 seconds"],
+        ..Script::default()
+    })
+    .await;
+    relay(&t, &grey, 1, false).await;
+    let sent = t.post("/send", message("a@example.net")).await.is(202);
+    let id = sent["id"].as_str().unwrap();
+    let waiting = until(&t, id, "deferred").await;
+    assert_eq!(waiting["status"], "pending");
+    assert_eq!(waiting["recipients"][0]["reason"], "greylisted");
+    let (created, next) =
+        (time(&waiting["createdAt"]), time(&waiting["recipients"][0]["nextAttemptAt"]));
+    assert!((300..=340).contains(&(next - created).num_seconds()), "{waiting:#}");
+    t.pass(1).await;
+    assert_eq!(t.settled(id).await["outcome"], "sent");
+    assert_eq!(grey.dots(), 2);
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn a_relay_that_leaves_at_the_dot_with_a_word_keeps_the_message_waiting() {
+    let t = TestApp::start().await;
+    let leaving =
+        ScriptedRelay::start(Script { dot: vec!["421 4.3.2 shutting down"], ..Script::default() })
+            .await;
+    relay(&t, &leaving, 1, false).await;
+    let sent = t.post("/send", message("a@example.net")).await.is(202);
+    let id = sent["id"].as_str().unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while t.get(&format!("/jobs/{id}")).await.is(200)["attempts"] != 1 {
+        assert!(tokio::time::Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    t.pass(1).await;
+    assert_eq!(t.settled(id).await["outcome"], "sent");
+    assert_eq!(leaving.dots(), 2);
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn one_refusal_after_the_dot_for_two_recipients_asks_each_alone() {
+    let t = TestApp::start().await;
+    let late = ScriptedRelay::start(Script {
+        dot: vec!["550 5.1.1 no such user", "250 2.0.0 Ok", "550 5.1.1 no such user"],
+        ..Script::default()
+    })
+    .await;
+    relay(&t, &late, 1, false).await;
+    let sent = t.post("/send", message("good@example.net, bad@example.net")).await.is(202);
+    let job = t.settled(sent["id"].as_str().unwrap()).await;
+    assert_eq!(job["outcome"], "partial", "{job:#}");
+    assert_eq!(
+        (&job["recipients"][0]["state"], &job["recipients"][1]["state"]),
+        (&json!("sent"), &json!("failed"))
+    );
+    assert_eq!(late.dots(), 3);
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_too_big_for_one_relay_takes_the_next_and_for_all_fails_with_its_reason() {
+    let t = TestApp::start().await;
+    let small =
+        ScriptedRelay::start(Script { offers: "250-SIZE 100\r\n", ..Script::default() }).await;
+    relay(&t, &small, 1, false).await;
+    let sent = t.post("/send", message("a@example.net")).await.is(202);
+    let job = t.settled(sent["id"].as_str().unwrap()).await;
+    assert_eq!(
+        (&job["status"], &job["recipients"][0]["reason"]),
+        (&json!("dead"), &json!("message_too_big"))
+    );
+    let large = ScriptedRelay::start(Script::default()).await;
+    relay(&t, &large, 2, false).await;
+    let sent = t.post("/send", message("a@example.net")).await.is(202);
+    let job = t.settled(sent["id"].as_str().unwrap()).await;
+    assert_eq!((&job["outcome"], &job["account"]), (&json!("sent"), &json!("relay-2")));
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_expires_though_its_only_relay_is_gone() {
+    let t = TestApp::start().await;
+    let refusing =
+        ScriptedRelay::start(Script { auth: Some("535 5.7.8 bad login"), ..Script::default() })
+            .await;
+    relay(&t, &refusing, 1, true).await;
+    let mut body = message("a@example.net");
+    body["ttl"] = json!(1800);
+    let sent = t.post("/send", body).await.is(202);
+    let id = sent["id"].as_str().unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while t.get(&format!("/jobs/{id}")).await.is(200)["attempts"] != 1 {
+        assert!(tokio::time::Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // The relay rests after a refused login: no step will run, and time goes on all the same.
+    t.pass(1).await;
+    let job = t.settled(id).await;
+    assert_eq!((&job["status"], &job["outcome"]), (&json!("dead"), &json!("expired")), "{job:#}");
+    t.stop().await;
+}
+
+fn time(value: &Value) -> chrono::DateTime<chrono::Utc> {
+    value.as_str().unwrap().parse().unwrap()
 }

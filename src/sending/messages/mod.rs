@@ -8,6 +8,7 @@
 pub mod accept;
 mod compose;
 pub mod deliver;
+pub mod expire;
 mod request;
 pub mod resolve;
 mod routes;

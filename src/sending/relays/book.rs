@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use chrono::{DateTime, Utc};
 use secrecy::SecretString;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +48,7 @@ pub struct Relay {
     /// Why it cannot be used though it is active: its credentials are not to be had.
     pub endpoint: std::result::Result<Endpoint, String>,
     candidate: Candidate,
+    updated_at: DateTime<Utc>,
 }
 
 /// See the module.
@@ -122,13 +124,27 @@ impl Book {
     pub async fn read(&self) -> Result<()> {
         let rows = store::all(&self.app.workers_db).await?;
         let port = self.sandbox_port.load(Ordering::Relaxed);
-        let relays = rows
+        let relays: Vec<Relay> = rows
             .into_iter()
             .filter(|row| row.active && (row.kind != "sandbox" || port != 0))
             .map(|row| self.relay(row, port))
             .collect();
+        self.let_changed_ones_try(&relays);
         *self.relays.write().expect("no writer panics") = Arc::new(relays);
         Ok(())
+    }
+
+    /// A relay that was changed, its password say, need not rest for what it was before.
+    fn let_changed_ones_try(&self, relays: &[Relay]) {
+        let known = self.all();
+        let mut state = self.state.lock().expect("no holder panics");
+        for relay in relays {
+            let changed =
+                known.iter().any(|it| it.id == relay.id && it.updated_at != relay.updated_at);
+            if changed && let Some(it) = state.get_mut(&relay.id) {
+                it.breaker.on_changed(self.begun.elapsed());
+            }
+        }
     }
 
     fn all(&self) -> Arc<Vec<Relay>> {
@@ -226,6 +242,7 @@ impl Book {
             on_unknown,
             endpoint: self.endpoint(&row, if sandbox { Some(sandbox_port) } else { None }),
             candidate,
+            updated_at: row.updated_at,
         }
     }
 

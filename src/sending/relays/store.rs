@@ -33,6 +33,7 @@ pub struct Row {
     pub max_connections: i32,
     pub on_unknown: Option<String>,
     pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
 }
 
 pub(super) async fn all(db: &PgPool) -> Result<Vec<Row>> {
@@ -41,7 +42,7 @@ pub(super) async fn all(db: &PgPool) -> Result<Vec<Row>> {
         "select relay_id, kind, name, host, port, secure, require_tls, reject_unauthorized, min_tls_version,
                 user_env_var, password_env_var, username, password_sealed, allow_clear_auth, helo_name,
                 from_address, from_name, domain, any_sender, priority, active, max_connections, on_unknown,
-                created_at
+                created_at, updated_at
          from relays order by priority, relay_id"
     )
     .fetch_all(db)
@@ -60,7 +61,7 @@ pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Option<Row
         "select relay_id, kind, name, host, port, secure, require_tls, reject_unauthorized, min_tls_version,
                 user_env_var, password_env_var, username, password_sealed, allow_clear_auth, helo_name,
                 from_address, from_name, domain, any_sender, priority, active, max_connections, on_unknown,
-                created_at
+                created_at, updated_at
          from relays where relay_id = $1 for update",
         id,
     )
@@ -86,7 +87,7 @@ pub(super) async fn insert(
          returning relay_id, kind, name, host, port, secure, require_tls, reject_unauthorized, min_tls_version,
                    user_env_var, password_env_var, username, password_sealed, allow_clear_auth, helo_name,
                    from_address, from_name, domain, any_sender, priority, active, max_connections, on_unknown,
-                   created_at",
+                   created_at, updated_at",
         id,
         new.name,
         new.host,
@@ -125,7 +126,7 @@ pub(super) async fn insert_sandbox(conn: &mut PgConnection) -> Result<Option<Row
          returning relay_id, kind, name, host, port, secure, require_tls, reject_unauthorized, min_tls_version,
                    user_env_var, password_env_var, username, password_sealed, allow_clear_auth, helo_name,
                    from_address, from_name, domain, any_sender, priority, active, max_connections, on_unknown,
-                   created_at",
+                   created_at, updated_at",
         Uuid::now_v7(),
     )
     .fetch_optional(conn)
@@ -145,7 +146,7 @@ pub(super) async fn replace(conn: &mut PgConnection, row: &Row) -> Result<Row> {
          returning relay_id, kind, name, host, port, secure, require_tls, reject_unauthorized, min_tls_version,
                    user_env_var, password_env_var, username, password_sealed, allow_clear_auth, helo_name,
                    from_address, from_name, domain, any_sender, priority, active, max_connections, on_unknown,
-                   created_at",
+                   created_at, updated_at",
         row.relay_id,
         row.name,
         row.host,

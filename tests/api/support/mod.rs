@@ -107,6 +107,20 @@ impl TestApp {
         self.call(&self.key, "POST", path, Some(body)).await
     }
 
+    /// Lets so many hours pass, as far as the waiting messages can tell.
+    pub async fn pass(&self, hours: i32) {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(format!(
+            "update recipients set next_at = next_at - interval '{hours} hours';
+             update jobs set due_at = due_at - interval '{hours} hours';
+             update messages set created_at = created_at - interval '{hours} hours',
+                                 expires_at = expires_at - interval '{hours} hours';
+             update chores set last_run_at = last_run_at - interval '{hours} hours'"
+        )))
+        .execute(&self.db)
+        .await
+        .unwrap();
+    }
+
     /// The message, once it has settled.
     pub async fn settled(&self, id: &str) -> Value {
         let deadline = tokio::time::Instant::now() + PATIENCE;
@@ -120,7 +134,31 @@ impl TestApp {
         }
     }
 
+    /// Stops it; then what it left must hold together.
     pub async fn stop(self) {
+        let db = self.db.clone();
+        self.shut_down().await;
+        let broken: Vec<String> = sqlx::query_scalar(
+            "select state || ' without a job: ' || address from recipients
+             where state in ('queued', 'deferred', 'sending')
+               and not exists (select from jobs where job_id = message_id)
+             union all
+             select 'job without a waiting recipient: ' || job_id from jobs
+             where state = 'ready' and not exists (select from recipients where message_id = job_id
+                                                   and state in ('queued', 'deferred'))
+             union all
+             select 'lease left behind: ' || job_id from jobs where state = 'leased'
+             union all
+             select 'settled ' || count(*) || ' times: ' || subject_id from events
+             where kind in ('send.completed', 'send.failed') group by subject_id having count(*) > 1",
+        )
+        .fetch_all(&db)
+        .await
+        .unwrap();
+        assert!(broken.is_empty(), "{broken:#?}");
+    }
+
+    async fn shut_down(self) {
         self.stop.cancel();
         self.served.await.unwrap();
     }

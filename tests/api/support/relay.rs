@@ -15,6 +15,10 @@ use tokio::{
 pub struct Script {
     pub auth: Option<&'static str>,
     pub rcpt: Vec<(&'static str, &'static str)>,
+    /// To the first dot, the second, …; after these it says yes.
+    pub dot: Vec<&'static str>,
+    /// Further lines of EHLO.
+    pub offers: &'static str,
     pub mute_after_dot: bool,
     /// Takes connections, and says nothing at all.
     pub mute: bool,
@@ -66,14 +70,18 @@ async fn converse(client: TcpStream, script: Script, dots: &AtomicUsize) -> std:
         let reply = match (in_data, verb.as_str()) {
             (true, ".") => {
                 in_data = false;
-                dots.fetch_add(1, Ordering::SeqCst);
+                let nth = dots.fetch_add(1, Ordering::SeqCst);
                 if script.mute_after_dot {
                     return Ok(());
                 }
-                "250 2.0.0 Ok: queued as ABC123"
+                script.dot.get(nth).copied().unwrap_or("250 2.0.0 Ok: queued as ABC123")
             }
             (true, _) => continue,
-            (_, "EHLO") => "250-scripted\r\n250 AUTH PLAIN",
+            (_, "EHLO") => {
+                let greeting = format!("250-scripted\r\n{}250 AUTH PLAIN\r\n", script.offers);
+                write.write_all(greeting.as_bytes()).await?;
+                continue;
+            }
             (_, "AUTH") => script.auth.unwrap_or("235 2.7.0 Ok"),
             (_, "RCPT") => {
                 let told = script.rcpt.iter().find(|(to, _)| line.contains(to));

@@ -2,11 +2,12 @@
 //!
 //! `run.rs` is one step: due recipients, suppression and expiry, then one transaction for each
 //! envelope sender. `transaction.rs` speaks with relays until one has answered or none is left.
-//! `judge.rs` (pure) turns what was said into what becomes of each recipient.
+//! `trial.rs` is what one relay said, and `judge.rs` what becomes of each recipient: both pure.
 
 mod judge;
 mod run;
 mod transaction;
+mod trial;
 
 use std::sync::Arc;
 

@@ -1,6 +1,9 @@
 //! One step of a message's job.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use super::{Deliver, transaction};
 use crate::{
@@ -32,25 +35,37 @@ pub async fn run(work: &Deliver, lease: &Lease) -> Result<Step> {
         return Ok(write(work, report(work, lease, Vec::new(), false)).await);
     }
     let content = load::content(db, lease.job_id).await?;
+    let mut batches: VecDeque<(String, Vec<Due>)> = by_sender(due).into_iter().collect();
+    while let Some((sender, recipients)) = batches.pop_front() {
+        let batch = transaction::Batch {
+            head: &head,
+            lease,
+            sender: &sender,
+            recipients: &recipients,
+            content: &content,
+        };
+        let Some(learnt) = transaction::send(work, batch).await? else {
+            // No place on any relay that may be used now: others have come first.
+            return Ok(Step::Later(Duration::from_millis(500)));
+        };
+        let alone = recipients.into_iter().filter(|it| learnt.alone.contains(&it.recipient_id));
+        batches.extend(alone.map(|it| (sender.clone(), vec![it])));
+        // Each outcome is on disk before the next mark; with the last one the lease goes.
+        let report = Report { keep: !batches.is_empty(), ..learnt.report };
+        if write(work, report).await != Step::Done {
+            break;
+        }
+    }
+    Ok(Step::Done)
+}
+
+/// One transaction for each envelope sender.
+fn by_sender(due: Vec<Due>) -> BTreeMap<String, Vec<Due>> {
     let mut by_sender: BTreeMap<String, Vec<Due>> = BTreeMap::new();
     for recipient in due {
         by_sender.entry(recipient.envelope_sender.clone()).or_default().push(recipient);
     }
-    let mut left = by_sender.len();
-    for (sender, recipients) in by_sender {
-        left -= 1;
-        let batch =
-            transaction::Batch { head: &head, lease, sender, recipients, content: &content };
-        let Some(mut learnt) = transaction::send(work, batch).await? else {
-            // No place on any relay that may be used now: others have come first.
-            return Ok(Step::Later(Duration::from_millis(500)));
-        };
-        learnt.keep = left > 0;
-        if write(work, learnt).await != Step::Done {
-            return Ok(Step::Done);
-        }
-    }
-    Ok(Step::Done)
+    by_sender
 }
 
 /// Those that Postroom itself settles, and those that are to be sent to.

@@ -5,7 +5,8 @@ use uuid::Uuid;
 
 use super::{
     Deliver,
-    judge::{self, Heard, Trial},
+    judge::{self, Learnt},
+    trial::{Heard, Trial},
 };
 use crate::{
     address::EmailAddress,
@@ -16,7 +17,6 @@ use crate::{
     queue::Lease,
     sending::{
         messages::store::{
-            complete::Report,
             load::{Due, Head},
             mark::Mark,
         },
@@ -28,14 +28,14 @@ use crate::{
 pub struct Batch<'a> {
     pub head: &'a Head,
     pub lease: &'a Lease,
-    pub sender: String,
-    pub recipients: Vec<Due>,
+    pub sender: &'a str,
+    pub recipients: &'a [Due],
     pub content: &'a [Bytes],
 }
 
 /// Asks the eligible relays, one after the other, until one has spoken of the recipients. None:
 /// no place could be had on any, though some relay would do.
-pub async fn send(work: &Deliver, batch: Batch<'_>) -> Result<Option<Report>> {
+pub async fn send(work: &Deliver, batch: Batch<'_>) -> Result<Option<Learnt>> {
     let sender: EmailAddress =
         batch.head.from_address.parse().map_err(|_| {
             crate::error::Error::invalid("from", "the stored sender cannot be read")
@@ -51,7 +51,7 @@ pub async fn send(work: &Deliver, batch: Batch<'_>) -> Result<Option<Report>> {
         let trial = ask(work, &batch, &mut place).await;
         let evidence = trial.evidence();
         place.report(evidence);
-        let goes_on = trial.may_move(&batch.recipients);
+        let goes_on = trial.may_move(batch.recipients);
         work.app.metrics.attempt(trial.result());
         trials.push(trial);
         if !goes_on {
@@ -61,7 +61,7 @@ pub async fn send(work: &Deliver, batch: Batch<'_>) -> Result<Option<Report>> {
     if trials.is_empty() && crowded {
         return Ok(None);
     }
-    Ok(Some(judge::judge(work, &batch, trials)))
+    Ok(Some(judge::judge(work, &batch, trials, crowded)))
 }
 
 async fn ask(work: &Deliver, batch: &Batch<'_>, place: &mut Place) -> Trial {
@@ -160,7 +160,7 @@ fn envelope(batch: &Batch<'_>) -> Envelope {
         orcpt: Some(it.address.clone()),
     };
     Envelope {
-        sender: Some(batch.sender.clone()),
+        sender: Some(batch.sender.to_owned()),
         recipients: batch.recipients.iter().map(rcpt).collect(),
         size: u64::try_from(batch.head.size).unwrap_or(0),
         smtputf8: batch.head.smtputf8,
