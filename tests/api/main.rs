@@ -7,3 +7,4 @@ mod neighbours;
 mod outcomes;
 mod sending;
 mod support;
+mod wire;
