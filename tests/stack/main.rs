@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod dev;
 mod kill;
 mod sink;
