@@ -69,6 +69,69 @@ fn imports_run_one_way() {
     assert!(broken.is_empty(), "not allowed by MAY_IMPORT: {broken:#?}");
 }
 
+/// What may be used only in some places: SQL where a table has its owner, the web framework where
+/// requests come in, the mail composer where messages are composed.
+const ONLY_IN: &[(&str, &[&str])] = &[
+    (
+        "sqlx::query",
+        &[
+            "/store.rs",
+            "/store/",
+            "src/queue/",
+            "src/events.rs",
+            "src/audit.rs",
+            "src/upkeep.rs",
+            "src/database.rs",
+            "src/dev/postgres/tests.rs",
+            // Counting across tables, and nothing else.
+            "src/operate/",
+        ],
+    ),
+    (
+        "axum::",
+        &[
+            "/routes.rs",
+            "src/http/",
+            "src/accounts/access.rs",
+            "src/operate/",
+            "src/router.rs",
+            "src/serve.rs",
+            // The state that its routes share.
+            "src/sending/mod.rs",
+        ],
+    ),
+    ("lettre::", &["src/sending/messages/compose/"]),
+    (
+        "tokio::net::",
+        &[
+            "src/outside/",
+            "src/sending/sandbox/listener.rs",
+            "src/sending/messages/deliver/transaction.rs",
+            "src/serve.rs",
+            "src/dev/",
+            "src/operate/probe.rs",
+        ],
+    ),
+    ("std::process::Command", &["src/dev/postgres/"]),
+];
+
+#[test]
+fn what_has_a_place_is_used_nowhere_else() {
+    let mut broken = BTreeSet::new();
+    each_source(&mut |path, text| {
+        let path = path.display().to_string();
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code: Vec<&str> = code.collect();
+        for (used, places) in ONLY_IN {
+            let found = code.iter().any(|line| line.contains(used));
+            if found && !places.iter().any(|place| path.contains(place)) {
+                broken.insert(format!("{path} uses {used}"));
+            }
+        }
+    });
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
 #[test]
 fn no_file_is_longer_than_400_lines() {
     let mut long = Vec::new();
