@@ -13,7 +13,7 @@ help: ## Show this list
 setup: ## Install what building and testing need, if it is missing
 	@.ci/setup
 
-dev: ## Run everything on this machine, without configuration
+dev: setup ## Run everything on this machine, without configuration
 	cargo run --locked -- dev
 
 run: ## Run the server with the settings of the environment

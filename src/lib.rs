@@ -24,6 +24,7 @@ pub mod dev;
 pub mod error;
 pub mod events;
 pub mod http;
+pub mod interval;
 pub mod metrics;
 pub mod on_unknown;
 pub mod operate;

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use sqlx::{PgPool, postgres::types::PgInterval};
+use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::Result;
+use crate::{error::Result, interval::interval};
 
 /// A round may take this long before another process takes it for dead.
 const LEASE: Duration = Duration::from_secs(10 * 60);
@@ -65,9 +65,4 @@ where
     .execute(db)
     .await?;
     done
-}
-
-fn interval(duration: Duration) -> PgInterval {
-    let microseconds = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-    PgInterval { months: 0, days: 0, microseconds }
 }

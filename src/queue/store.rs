@@ -2,11 +2,11 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use sqlx::{PgConnection, PgPool, postgres::types::PgInterval};
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::{Lease, Priority};
-use crate::error::Result;
+use crate::{error::Result, interval::interval};
 
 /// A job to be written: its id is its owner's id, so that an owner has at most one of a kind.
 #[derive(Debug, Clone)]
@@ -14,11 +14,6 @@ pub struct NewJob<'a> {
     pub job_id: Uuid,
     pub lane: &'a str,
     pub priority: Priority,
-}
-
-fn interval(duration: Duration) -> PgInterval {
-    let microseconds = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-    PgInterval { months: 0, days: 0, microseconds }
 }
 
 /// Puts jobs into the queue, due now, in the caller's transaction. A job that is there already

@@ -4,6 +4,8 @@
 
 mod access;
 mod configuration;
+#[path = "../shared/database.rs"]
+mod database;
 mod neighbours;
 mod outcomes;
 mod sending;

@@ -5,11 +5,10 @@ use std::{
     time::Duration,
 };
 
-use sqlx::{Connection as _, PgConnection, PgPool, postgres::PgConnectOptions};
+use sqlx::PgPool;
 use tokio::time::Instant;
-use uuid::Uuid;
 
-use crate::sink::Sink;
+use crate::{database, sink::Sink};
 
 const PROCESSES: usize = 4;
 const MESSAGES: i32 = 400;
@@ -47,7 +46,7 @@ async fn killed_under_hold_nothing_arrives_twice_and_the_missing_are_unknown() {
 }
 
 async fn run(policy: &str) -> Outcome {
-    let (db, url) = new_database().await;
+    let (db, url) = database::new().await;
     let sink = Sink::start().await;
     let secret = postroom::secrets::SecretRing::generate("kill");
     let migrated = postroom(&url, &secret, policy, &["migrate"]).status().unwrap();
@@ -179,22 +178,4 @@ async fn seed(db: &PgPool, port: u16) {
     .execute(db)
     .await
     .unwrap();
-}
-
-async fn new_database() -> (PgPool, String) {
-    let base = postroom::config::environment()
-        .get("DATABASE_URL")
-        .cloned()
-        .expect("the tests need DATABASE_URL: run them by `make test`");
-    let name = format!("k{}", Uuid::new_v4().simple());
-    let options: PgConnectOptions = base.parse().unwrap();
-    let mut admin = PgConnection::connect_with(&options).await.unwrap();
-    sqlx::raw_sql(sqlx::AssertSqlSafe(format!("create database {name}")))
-        .execute(&mut admin)
-        .await
-        .unwrap();
-    let (front, query) = base.split_once('?').unwrap_or((base.as_str(), ""));
-    let (server, _) = front.rsplit_once('/').expect("the URL names a database");
-    let pool = PgPool::connect_with(options.database(&name)).await.unwrap();
-    (pool, format!("{server}/{name}?{query}"))
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+#[path = "../shared/database.rs"]
+mod database;
 mod dev;
 mod kill;
 mod sink;

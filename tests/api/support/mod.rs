@@ -12,10 +12,9 @@ use postroom::{
     serve,
 };
 use serde_json::{Value, json};
-use sqlx::{Connection as _, PgConnection, PgPool, postgres::PgConnectOptions};
+use sqlx::PgPool;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 /// Everything is expected within this time; only a failing test waits it out.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -31,7 +30,7 @@ pub struct TestApp {
 
 impl TestApp {
     pub async fn start() -> Self {
-        let url = new_database().await;
+        let (_, url) = crate::database::new().await;
         let pairs = [
             ("HOST", "127.0.0.1".to_owned()),
             ("DATABASE_URL", url.clone()),
@@ -181,26 +180,4 @@ impl Answer {
 
 pub fn message(to: &str) -> Value {
     json!({ "to": to, "from": "app@example.com", "subject": "Hello", "text": "Hello\n.\nthere" })
-}
-
-/// A database for one test; the cluster it lies in ends with the run.
-async fn new_database() -> String {
-    let base = postroom::config::environment()
-        .get("DATABASE_URL")
-        .cloned()
-        .expect("the tests need DATABASE_URL: run them by `make test`");
-    let name = format!("t{}", Uuid::new_v4().simple());
-    let options: PgConnectOptions = base.parse().unwrap();
-    let mut admin = PgConnection::connect_with(&options).await.unwrap();
-    sqlx::raw_sql(sqlx::AssertSqlSafe(format!("create database {name}")))
-        .execute(&mut admin)
-        .await
-        .unwrap();
-    let (front, options) = base.split_once('?').map_or((base.as_str(), ""), |(a, b)| (a, b));
-    let (server, _) = front.rsplit_once('/').expect("the URL names a database");
-    if options.is_empty() {
-        format!("{server}/{name}")
-    } else {
-        format!("{server}/{name}?{options}")
-    }
 }

@@ -67,23 +67,8 @@ fn no_relay(batch: &Batch<'_>, recipient: &Due, window: Duration) -> Change {
         text: Some("no relay may carry this sender's mail".to_owned()),
         ..Words::default()
     };
-    let blank = blank(recipient, words);
-    faulted(batch, recipient, blank, Cause::Relay, None, window)
-}
-
-fn blank(recipient: &Due, words: Words) -> Change {
-    Change {
-        recipient_id: recipient.recipient_id,
-        attempt_id: None,
-        relay_id: None,
-        to: RecipientState::Queued,
-        wait: Duration::ZERO,
-        tried: false,
-        faulted: false,
-        resend: false,
-        words,
-        remote_queue_id: None,
-    }
+    let base = Change::of(recipient.recipient_id, RecipientState::Queued, words);
+    faulted(batch, recipient, base, Cause::Relay, None, window)
 }
 
 fn change(
@@ -103,13 +88,13 @@ fn change(
             wait,
             attempt_id,
             to: waiting(recipient),
-            ..blank(recipient, trial.words())
+            ..Change::of(recipient.recipient_id, RecipientState::Queued, trial.words())
         };
     };
     let base = Change {
         attempt_id: Some(trial.attempt_id),
         relay_id: Some(trial.relay_id),
-        ..blank(recipient, words.clone())
+        ..Change::of(recipient.recipient_id, RecipientState::Queued, words.clone())
     };
     if trial.alone(at) {
         return Change { to: waiting(recipient), ..base };

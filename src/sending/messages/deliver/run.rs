@@ -88,18 +88,7 @@ fn sift(head: &Head, due: Vec<Due>) -> (Vec<Change>, Vec<Due>) {
             }
         };
         let words = Words { reason: Some(reason.to_owned()), text: Some(text), ..Words::default() };
-        settled.push(Change {
-            recipient_id: it.recipient_id,
-            attempt_id: None,
-            relay_id: None,
-            to,
-            wait: Duration::ZERO,
-            tried: false,
-            faulted: false,
-            resend: false,
-            words,
-            remote_queue_id: None,
-        });
+        settled.push(Change::of(it.recipient_id, to, words));
     }
     (settled, left)
 }

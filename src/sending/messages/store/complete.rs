@@ -14,6 +14,7 @@ use super::{attempts, lock_messages, settle};
 use crate::{
     error::Result,
     events::{self, Event},
+    interval::interval,
     queue,
     sending::messages::RecipientState,
 };
@@ -69,6 +70,24 @@ pub struct Change {
     pub resend: bool,
     pub words: Words,
     pub remote_queue_id: Option<String>,
+}
+
+impl Change {
+    /// Nothing changes but the words.
+    pub fn of(recipient_id: Uuid, to: RecipientState, words: Words) -> Self {
+        Self {
+            recipient_id,
+            attempt_id: None,
+            relay_id: None,
+            to,
+            wait: Duration::ZERO,
+            tried: false,
+            faulted: false,
+            resend: false,
+            words,
+            remote_queue_id: None,
+        }
+    }
 }
 
 /// What one step learnt.
@@ -238,9 +257,4 @@ fn told(reports: &[Report], changed: &[Changed]) -> Vec<Event> {
             }),
         })
         .collect()
-}
-
-pub(super) fn interval(duration: Duration) -> PgInterval {
-    let microseconds = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-    PgInterval { months: 0, days: 0, microseconds }
 }

@@ -7,10 +7,11 @@ use serde_json::json;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{complete::interval, lock_messages, settle};
+use super::{lock_messages, settle};
 use crate::{
     error::Result,
     events::{self, Event},
+    interval::interval,
     queue,
 };
 
