@@ -50,10 +50,10 @@ async fn start(data: &Path) -> Dev {
         .spawn()
         .unwrap();
     let mut out = child.stdout.take().unwrap();
-    // It is ready when it has printed both lines; it prints nothing before that.
+    // It prints when it is ready, and this word last.
     let text = tokio::task::spawn_blocking(move || {
         let (mut text, mut bytes) = (String::new(), [0; 4096]);
-        while text.matches("curl ").count() < 2 || !text.ends_with('\n') {
+        while !text.contains("Ctrl-C") {
             let n = out.read(&mut bytes).unwrap();
             assert!(n > 0, "it ended before it was ready: {text}");
             text.push_str(&String::from_utf8_lossy(&bytes[..n]));

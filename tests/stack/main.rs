@@ -5,5 +5,7 @@
 #[path = "../shared/database.rs"]
 mod database;
 mod dev;
+mod faults;
+mod house;
 mod kill;
 mod sink;

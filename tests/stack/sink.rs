@@ -3,7 +3,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -12,36 +15,41 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// How long each of RCPT and the dot takes: the windows in which kills shall fall.
-const PACE: Duration = Duration::from_millis(60);
-
 /// By Message-ID: the bodies received whole, in order.
 pub type Received = Arc<Mutex<HashMap<String, Vec<Vec<u8>>>>>;
 
 pub struct Sink {
     pub port: u16,
     pub received: Received,
+    /// RCPT commands so far.
+    pub begun: Arc<AtomicUsize>,
 }
 
 impl Sink {
-    pub async fn start() -> Self {
+    /// RCPT and the dot each take `pace`: the windows in which faults shall fall.
+    pub async fn start(pace: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let received = Received::default();
-        let kept = received.clone();
+        let (received, begun) = (Received::default(), Arc::new(AtomicUsize::new(0)));
+        let (kept, asked) = (received.clone(), begun.clone());
         let tasks = tokio_util::task::TaskTracker::new();
         let clients = tasks.clone();
         tasks.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let kept = kept.clone();
-                clients.spawn(async move { _ = converse(client, &kept).await });
+                let (kept, asked) = (kept.clone(), asked.clone());
+                clients.spawn(async move { _ = converse(client, &kept, &asked, pace).await });
             }
         });
-        Self { port, received }
+        Self { port, received, begun }
     }
 }
 
-async fn converse(client: TcpStream, kept: &Received) -> std::io::Result<()> {
+async fn converse(
+    client: TcpStream,
+    kept: &Received,
+    asked: &AtomicUsize,
+    pace: Duration,
+) -> std::io::Result<()> {
     client.set_nodelay(true)?;
     let (read, mut write) = client.into_split();
     let mut read = BufReader::new(read);
@@ -61,14 +69,15 @@ async fn converse(client: TcpStream, kept: &Received) -> std::io::Result<()> {
             let text = String::from_utf8_lossy(&body).into_owned();
             let id = text.lines().find_map(|it| it.strip_prefix("Message-ID: ")).unwrap_or("none");
             kept.lock().unwrap().entry(id.to_owned()).or_default().push(body);
-            tokio::time::sleep(PACE).await;
+            tokio::time::sleep(pace).await;
             write.write_all(b"250 2.0.0 Ok\r\n").await?;
             continue;
         }
         let verb = String::from_utf8_lossy(&line[..line.len().min(4)]).to_ascii_uppercase();
         let reply = match verb.as_str() {
             "RCPT" => {
-                tokio::time::sleep(PACE).await;
+                asked.fetch_add(1, Ordering::SeqCst);
+                tokio::time::sleep(pace).await;
                 "250 2.1.5 Ok\r\n"
             }
             "DATA" => {

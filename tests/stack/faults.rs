@@ -1,0 +1,120 @@
+//! A process that is frozen, one that is told to stop, and a message that kills.
+
+use std::{process::Child, sync::atomic::Ordering, time::Duration};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use sqlx::PgPool;
+
+use crate::{
+    database,
+    house::{postroom, seed, until},
+    sink::Sink,
+};
+
+struct Setting {
+    db: PgPool,
+    url: String,
+    secret: String,
+    sink: Sink,
+}
+
+impl Setting {
+    async fn new(pace: Duration) -> Self {
+        let (db, url) = database::new().await;
+        let secret = postroom::secrets::SecretRing::generate("fault");
+        let sink = Sink::start(pace).await;
+        assert!(postroom(&url, &secret, "hold", &["migrate"]).status().unwrap().success());
+        seed(&db, sink.port, 1).await;
+        Self { db, url, secret, sink }
+    }
+
+    fn serve(&self) -> Child {
+        postroom(&self.url, &self.secret, "hold", &["serve"]).spawn().unwrap()
+    }
+
+    async fn state(&self) -> String {
+        sqlx::query_scalar("select state from recipients").fetch_one(&self.db).await.unwrap()
+    }
+
+    async fn attempts(&self) -> i64 {
+        sqlx::query_scalar("select count(*) from attempts where ended_at is not null")
+            .fetch_one(&self.db)
+            .await
+            .unwrap()
+    }
+
+    fn copies(&self) -> usize {
+        self.sink.received.lock().unwrap().values().map(Vec::len).sum()
+    }
+}
+
+fn signal(process: &Child, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(process.id()).unwrap()), signal).unwrap();
+}
+
+#[tokio::test]
+async fn a_process_frozen_beyond_its_lease_sends_no_second_copy() {
+    let it = Setting::new(Duration::from_millis(700)).await;
+    let mut frozen = it.serve();
+    until("it has begun", async || it.sink.begun.load(Ordering::SeqCst) == 1).await;
+    signal(&frozen, Signal::SIGSTOP);
+    let mut other = it.serve();
+    until("the other has sent it", async || it.state().await == "sent").await;
+    signal(&frozen, Signal::SIGCONT);
+    until("the frozen one has ended its attempt", async || it.attempts().await == 2).await;
+    assert_eq!((it.copies(), it.state().await.as_str()), (1, "sent"));
+    for process in [&mut frozen, &mut other] {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_process_told_to_stop_finishes_what_it_has_marked() {
+    let it = Setting::new(Duration::from_millis(700)).await;
+    let mut process = it.serve();
+    until("it is marked", async || it.state().await == "sending").await;
+    signal(&process, Signal::SIGTERM);
+    // Elsewhere: the sink must go on answering here.
+    let ended = tokio::task::spawn_blocking(move || process.wait()).await.unwrap();
+    assert!(ended.unwrap().success());
+    assert_eq!((it.copies(), it.state().await.as_str()), (1, "sent"));
+    let left: i64 =
+        sqlx::query_scalar("select (select count(*) from jobs) + (select count(*) from processes)")
+            .fetch_one(&it.db)
+            .await
+            .unwrap();
+    assert_eq!(left, 0, "a job or a process was left behind");
+}
+
+#[tokio::test]
+async fn a_message_that_ended_its_process_three_times_is_dead_and_says_why() {
+    let it = Setting::new(Duration::ZERO).await;
+    // Two deaths are on its record, and its third owner has been silent for long.
+    sqlx::raw_sql(
+        "insert into processes (process_id, host, pid, version, heartbeat_at)
+         values ('00000000-0000-7000-8000-000000000001', 'gone', 1, '0', now() - interval '1 hour');
+         update jobs set state = 'leased', deaths = 2, lease_id = gen_random_uuid(),
+                         leased_by = '00000000-0000-7000-8000-000000000001',
+                         leased_until = now() - interval '1 minute'",
+    )
+    .execute(&it.db)
+    .await
+    .unwrap();
+    let mut process = it.serve();
+    until("it is failed", async || it.state().await == "failed").await;
+    let (state, reason, error): (String, String, String) = sqlx::query_as(
+        "select state, dead_reason, last_error from jobs join messages on message_id = job_id",
+    )
+    .fetch_one(&it.db)
+    .await
+    .unwrap();
+    assert_eq!(state, "dead");
+    assert!(reason.contains("three times") && error.contains("three times"), "{reason} {error}");
+    assert_eq!(it.copies(), 0);
+    process.kill().unwrap();
+    process.wait().unwrap();
+}
