@@ -9,8 +9,6 @@ pub struct Queue {
     pub lease: Duration,
     /// How often is looked for work when no bell rings.
     pub poll: Duration,
-    /// Jobs that run at the same time in one process.
-    pub concurrency: usize,
 }
 
 impl Queue {
@@ -30,13 +28,6 @@ impl Queue {
                 "How often to look for work when nothing announces it.",
                 value::span(0.01..=60.0),
             ),
-            concurrency: r.value::<u16>(
-                "POSTROOM_QUEUE_CONCURRENCY",
-                "queue.concurrency",
-                "64",
-                "How many jobs one process runs at the same time.",
-                value::whole(1..=4_096),
-            ) as usize,
         }
     }
 }

@@ -10,8 +10,6 @@ pub struct Sending {
     /// After this time a deferred recipient has failed.
     pub retry_window: Duration,
     pub deadlines: SmtpDeadlines,
-    /// Connections to one relay that says nothing about it itself.
-    pub relay_connections: u32,
     /// Whether a relay must show a certificate that can be verified, unless it says otherwise.
     pub tls_reject_unauthorized: bool,
     pub helo_name: String,
@@ -48,13 +46,6 @@ impl Sending {
                 value::span(1.0..=2_592_000.0),
             ),
             deadlines: SmtpDeadlines::read(r),
-            relay_connections: r.value(
-                "POSTROOM_RELAY_CONNECTIONS",
-                "sending.relay_connections",
-                "8",
-                "Connections to one relay, at most, unless the relay has its own limit.",
-                value::whole(1..=1_000),
-            ),
             tls_reject_unauthorized: r.value(
                 "SMTP_TLS_REJECT_UNAUTHORIZED",
                 "sending.tls_reject_unauthorized",

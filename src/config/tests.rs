@@ -23,7 +23,6 @@ fn the_defaults_are_valid_and_are_the_promised_ones() {
     assert_eq!(config.http.body_limit, 40 * 1024 * 1024);
     assert_eq!(config.queue.lease, Duration::from_secs(60));
     assert_eq!(config.queue.poll, Duration::from_secs(1));
-    assert_eq!(config.queue.concurrency, 64);
     assert_eq!(config.sending.on_unknown, crate::on_unknown::OnUnknown::Hold);
     assert_eq!(config.sending.retry_window, Duration::from_secs(5 * 86_400));
     assert_eq!(config.sending.deadlines.dot, Duration::from_secs(600));
@@ -35,15 +34,14 @@ fn the_defaults_are_valid_and_are_the_promised_ones() {
 
 #[test]
 fn the_environment_wins_over_the_file_and_the_file_over_the_generated_and_the_default() {
-    let file =
-        "[http]\nport = 1\nhost = \"::1\"\n[queue]\nconcurrency = 7\n[stop]\npatience = 1.5\n";
+    let file = "[http]\nport = 1\nhost = \"::1\"\n[queue]\nlease = 7\n[stop]\npatience = 1.5\n";
     let generated = Environment::from([
         ("HOST".to_owned(), "127.0.0.1".to_owned()),
         ("POSTROOM_SANDBOX".to_owned(), "true".to_owned()),
     ]);
     let config = Config::load_with(&env(&[("PORT", "2")]), Some(file), &generated).unwrap();
     assert_eq!(config.http.address().to_string(), "[::1]:2");
-    assert_eq!(config.queue.concurrency, 7);
+    assert_eq!(config.queue.lease, Duration::from_secs(7));
     assert_eq!(config.stop.patience, Duration::from_millis(1500));
     assert!(config.sandbox.enabled);
 }
@@ -128,7 +126,7 @@ fn nothing_shown_of_the_settings_holds_a_secret() {
 
 #[test]
 fn print_names_the_origin_of_every_value() {
-    let file = "[queue]\nconcurrency = 7\n";
+    let file = "[queue]\nlease = \"7s\"\n";
     let explained = explain(&env(&[("PORT", "2")]), Some(file), &Environment::new());
     let text = print(&explained.settings);
     let line = |name: &str| {
@@ -136,7 +134,7 @@ fn print_names_the_origin_of_every_value() {
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(line("PORT "), ["PORT", "2", "environment"]);
-    assert_eq!(line("POSTROOM_QUEUE_CONCURRENCY"), ["POSTROOM_QUEUE_CONCURRENCY", "7", "file"]);
+    assert_eq!(line("POSTROOM_QUEUE_LEASE"), ["POSTROOM_QUEUE_LEASE", "7s", "file"]);
     assert_eq!(line("HOST "), ["HOST", "0.0.0.0", "default"]);
     assert_eq!(line("METRICS_TOKEN"), ["METRICS_TOKEN", "-", "default"]);
 }
