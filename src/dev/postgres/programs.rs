@@ -46,7 +46,7 @@ impl Programs {
             ),
             None => bail!(
                 "PostgreSQL {OLDEST} or newer is needed (found: {there}): install the package \
-                 postgresql, name its programs in PG_BIN_DIR, or set DATABASE_URL"
+                 postgresql, or name the folder of its programs in PG_BIN_DIR"
             ),
         }
     }
