@@ -22,7 +22,7 @@ use programs::Programs;
 use std::{
     fs::{self, File, OpenOptions},
     io::Write as _,
-    os::unix::{net::UnixStream, process::CommandExt as _},
+    os::unix::{fs::OpenOptionsExt as _, net::UnixStream, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Child, Stdio},
     thread,
@@ -109,12 +109,19 @@ impl Drop for Cluster {
 
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let path = folder.join("lock");
-    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+    let lock = private_file().truncate(false).open(&path);
     let lock = lock.with_context(|| format!("{} cannot be opened", path.display()))?;
     if lock.try_lock().is_err() {
         bail!("another Postroom uses the data folder {}", folder.display());
     }
     Ok(lock)
+}
+
+/// What others could read, or lock, where they may pass through the data folder.
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).mode(0o600);
+    options
 }
 
 /// The version that made the data; none when there are no data.
@@ -245,7 +252,8 @@ fn spawn(
     socket_folder: &Path,
     programs: &Programs,
 ) -> anyhow::Result<Child> {
-    let output = File::create(log).with_context(|| format!("{} cannot be made", log.display()))?;
+    let output = private_file().truncate(true).open(log);
+    let output = output.with_context(|| format!("{} cannot be made", log.display()))?;
     let mut server = programs.command("postgres");
     server.arg("-D").arg(data).arg("-k").arg(socket_folder);
     server.args(["-c", "listen_addresses=", "-c", "logging_collector=off"]);
