@@ -3,7 +3,7 @@
 use std::{
     io::{self, Write as _},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -69,7 +69,7 @@ async fn live(
     env: Environment,
     file: Option<String>,
     cluster: &Cluster,
-    folder: &std::path::Path,
+    folder: &Path,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
     if stop.is_cancelled() {
@@ -95,8 +95,11 @@ async fn live(
         };
         let said = answers.and_then(|()| {
             let key = kept.api_key.expose_secret();
-            let text =
-                if args.json { json(&url, key, &sandbox) } else { friendly(&url, key, &sandbox) };
+            let text = if args.json {
+                json(&url, key, &sandbox)
+            } else {
+                friendly(&url, key, &sandbox, folder)
+            };
             let mut out = io::stdout().lock();
             Ok(writeln!(out, "{text}").and_then(|()| out.flush())?)
         });
@@ -199,7 +202,7 @@ fn json(url: &str, key: &str, sandbox: &str) -> String {
     serde_json::json!({ "url": url, "apiKey": key, "sandboxSmtp": sandbox }).to_string()
 }
 
-fn friendly(url: &str, key: &str, sandbox: &str) -> String {
+fn friendly(url: &str, key: &str, sandbox: &str, folder: &Path) -> String {
     let body = r#"{"to":"you@example.com","subject":"Hello","text":"It works."}"#;
     let send = format!(
         "curl {url}/send -H 'X-Api-Key: {key}' -H 'Content-Type: application/json' -d '{body}'"
@@ -213,7 +216,7 @@ fn friendly(url: &str, key: &str, sandbox: &str) -> String {
             "\nSee that it arrived (nothing leaves this machine):\n\n  curl {url}/sandbox/messages -H 'X-Api-Key: {key}'\n"
         ));
     }
-    text.push_str("\nCtrl-C stops everything; the data stay.");
+    text.push_str(&format!("\nCtrl-C stops everything; the data stay in {}", folder.display()));
     text
 }
 
