@@ -27,6 +27,18 @@ pub struct Pools {
     pub listener: PgPool,
 }
 
+impl Pools {
+    /// Waits until every connection is back, and ends it in order.
+    pub async fn close(&self) {
+        tokio::join!(
+            self.api.close(),
+            self.workers.close(),
+            self.relaxed.close(),
+            self.listener.close()
+        );
+    }
+}
+
 /// Makes the pools; they connect when they are first used. Needs a runtime around it.
 pub fn pools(database: &config::Database) -> anyhow::Result<Pools> {
     let options = || -> anyhow::Result<PgConnectOptions> {

@@ -8,7 +8,6 @@ use std::{
 
 use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
-use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -29,11 +28,16 @@ pub struct House {
     pub sending: Sending,
     /// What the sending spawned: it writes for requests and workers, and ends after them.
     tasks: TaskTracker,
-    listener_db: PgPool,
+    pools: Pools,
     sandbox: Option<TcpListener>,
 }
 
 impl House {
+    /// For who must see every connection closed in the end.
+    pub fn pools(&self) -> Pools {
+        self.pools.clone()
+    }
+
     /// Where the mail sandbox takes mail, when there is one.
     pub fn sandbox_address(&self) -> Option<SocketAddr> {
         self.sandbox.as_ref().and_then(|listener| listener.local_addr().ok())
@@ -75,7 +79,7 @@ pub async fn open(config: Config, migrate: bool) -> anyhow::Result<House> {
     } else {
         None
     };
-    Ok(House { app, sending, tasks, listener_db: pools.listener, sandbox })
+    Ok(House { app, sending, tasks, pools, sandbox })
 }
 
 /// Serves until told to stop; then takes nothing new, and waits for what is under way as long as
@@ -87,7 +91,7 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     // However this ends, everything ends.
     let _stop = stop.clone().drop_guard();
-    let House { app, sending, tasks: writers, listener_db, sandbox } = house;
+    let House { app, sending, tasks: writers, pools, sandbox } = house;
     let tasks = TaskTracker::new();
     let patience = app.config.stop.patience;
     if let Some(listener) = sandbox {
@@ -101,7 +105,7 @@ pub async fn run(
             Channel::Relays => relays.look_again(),
         }
     };
-    tasks.spawn(queue::listen(listener_db, heard, stop.clone()));
+    tasks.spawn(queue::listen(pools.listener, heard, stop.clone()));
     tasks.spawn(app.queue.bell.clone().pass_on(stop.clone()));
     tasks.spawn(sending.relays.clone().keep_fresh(stop.clone()));
 

@@ -25,6 +25,7 @@ use crate::{
 
 const PORT: u16 = 3050;
 const READY: Duration = Duration::from_secs(30);
+const CLOSING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
@@ -87,6 +88,7 @@ async fn live(
             folder.join("api-key").display()
         )
     })?;
+    let pools = house.pools();
     let sandbox = house.sandbox_address().map(|address| address.to_string()).unwrap_or_default();
     let announced = async {
         let answers = tokio::select! {
@@ -109,6 +111,8 @@ async fn live(
         said
     };
     let (served, announced) = tokio::join!(serve::run(house, listener, stop.clone()), announced);
+    // One that is on its way back would meet a database that is stopping, and complain.
+    let _ = tokio::time::timeout(CLOSING, pools.close()).await;
     served.and(announced)
 }
 
