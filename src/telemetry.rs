@@ -23,8 +23,10 @@ pub fn init(log: &Log) {
                 fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed()
             }
         };
+        // The filter is a layer of its own: one that belongs to another layer remembers, when a
+        // library only asks whether it is enabled, a "no" that swallows the next event instead.
         // A test harness may have set a subscriber of its own, which then stays.
-        let _ = Registry::default().with(lines.with_filter(filter(log.level))).try_init();
+        let _ = Registry::default().with(filter(log.level)).with(lines).try_init();
         log_panics();
     });
 }
