@@ -33,7 +33,8 @@ lint: setup ## Check format, lints, documentation, query metadata and dependenci
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 	.ci/with-postgres .ci/sqlx --check
-	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses sources; fi
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses sources; \
+		else echo 'lint: cargo-deny is not installed, dependencies are not checked'; fi
 
 fmt: ## Format the code
 	cargo fmt

@@ -137,7 +137,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::Migrate => {
             let config = load(&env, cli.config)?;
-            let pools = database::pools(&config.database)?;
+            let pools = database::open(&config.database).await?;
             database::migrate(&pools.workers).await?;
             println!("the database is up to date");
             Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use secrecy::ExposeSecret as _;
 use sqlx::{
-    Connection as _, PgPool,
+    Connection as _, PgConnection, PgPool,
     migrate::MigrateError,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
@@ -37,6 +37,20 @@ impl Pools {
             self.listener.close()
         );
     }
+}
+
+/// Makes the pools, after one connection has shown that the database can be reached: its own words
+/// say why not, where a pool only says that it waited.
+pub async fn open(database: &config::Database) -> anyhow::Result<Pools> {
+    let options: PgConnectOptions =
+        database.url.expose_secret().parse().context("DATABASE_URL cannot be understood")?;
+    tokio::time::timeout(ACQUIRE, PgConnection::connect_with(&options))
+        .await
+        .context("the database does not answer")?
+        .context("the database cannot be reached")?
+        .close()
+        .await?;
+    pools(database)
 }
 
 /// Makes the pools; they connect when they are first used. Needs a runtime around it.

@@ -60,7 +60,7 @@ pub fn app(config: Config, pools: &Pools) -> App {
 
 /// Opens everything, after bringing the schema up to date if asked to.
 pub async fn open(config: Config, migrate: bool) -> anyhow::Result<House> {
-    let pools = database::pools(&config.database)?;
+    let pools = database::open(&config.database).await?;
     if migrate {
         database::migrate(&pools.workers).await?;
     }

@@ -107,7 +107,22 @@ impl<'a> Reader<'a> {
         for key in std::mem::take(&mut self.file).into_keys() {
             self.complain(&key, None, "is not a known key of the configuration file".to_owned());
         }
+        for name in self.unknown_variables() {
+            self.complain(&name, None, "is not a known setting".to_owned());
+        }
         (self.settings, Problems(self.problems))
+    }
+
+    /// Variables that look like settings of ours and are none: a slip of the pen is not silent.
+    fn unknown_variables(&self) -> Vec<String> {
+        let known = |name: &str| {
+            let plain = name.strip_suffix("_FILE").unwrap_or(name);
+            self.settings.iter().any(|it| it.name == name || (it.secret && it.name == plain))
+        };
+        let ours = self.env.keys().filter(|name| name.starts_with("POSTROOM_"));
+        let other =
+            |name: &&String| *name == "POSTROOM_CONFIG" || name.starts_with("POSTROOM_TEST_");
+        ours.filter(|name| !other(name) && !known(name)).cloned().collect()
     }
 
     fn complain(&mut self, name: &str, value: Option<String>, reason: String) {

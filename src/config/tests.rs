@@ -140,6 +140,26 @@ fn print_names_the_origin_of_every_value() {
 }
 
 #[test]
+fn a_slip_of_the_pen_is_not_silent() {
+    let known =
+        [("POSTROOM_SANDBOX", "true"), ("POSTROOM_TEST_IMAGE", "x"), ("POSTROOM_CONFIG", "")];
+    assert!(Config::load(&env(&known), None).is_ok());
+    let problems = wrong(&[("POSTROOM_SANDBX", "true"), ("POSTROOM_SANDBOX_FILE", "x")], None);
+    assert_eq!(
+        problems,
+        [
+            "POSTROOM_SANDBOX_FILE: is not a known setting",
+            "POSTROOM_SANDBX: is not a known setting"
+        ]
+    );
+}
+
+#[test]
+fn the_readme_has_the_table_of_settings() {
+    assert!(include_str!("../../README.md").contains(&documentation()), "{}", documentation());
+}
+
+#[test]
 fn every_setting_is_named_once_and_documented() {
     let settings = explain(&Environment::new(), None, &Environment::new()).settings;
     let names: std::collections::BTreeSet<_> = settings.iter().map(|s| s.name).collect();

@@ -29,7 +29,7 @@ pub struct SandboxMessage {
     pub message_id: Option<String>,
     pub subject: Option<String>,
     /// In bytes.
-    pub size: usize,
+    pub size: i32,
     /// Only where one message is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
@@ -55,13 +55,15 @@ pub struct Header {
 #[serde(rename_all = "camelCase")]
 pub struct Attached {
     pub filename: Option<String>,
+    pub content_type: Option<String>,
     pub content_id: Option<String>,
     pub size: usize,
 }
 
 impl SandboxMessage {
     fn new(row: store::Row, whole: bool) -> Self {
-        let parsed = MessageParser::default().parse(&row.raw);
+        let parser = MessageParser::default();
+        let parsed = if whole { parser.parse(&row.raw) } else { parser.parse_headers(&row.raw) };
         let content = parsed.as_ref().filter(|_| whole).map(Content::from);
         Self {
             message_id: parsed.as_ref().and_then(|it| it.message_id()).map(str::to_owned),
@@ -71,7 +73,7 @@ impl SandboxMessage {
             helo: row.helo,
             mail_from: row.mail_from,
             rcpt_to: row.rcpt_to,
-            size: row.raw.len(),
+            size: row.size,
             content,
         }
     }
@@ -85,6 +87,10 @@ impl From<&Message<'_>> for Content {
         };
         let attached = |part: &mail_parser::MessagePart<'_>| Attached {
             filename: part.attachment_name().map(str::to_owned),
+            content_type: part.content_type().map(|it| match it.subtype() {
+                Some(subtype) => format!("{}/{subtype}", it.ctype()),
+                None => it.ctype().to_owned(),
+            }),
             content_id: part.content_id().map(str::to_owned),
             size: part.contents().len(),
         };

@@ -38,6 +38,8 @@ pub struct Conversation {
 #[derive(Debug, Default)]
 struct Data {
     raw: Vec<u8>,
+    /// The line before did not end in CRLF: a dot behind it ends nothing (RFC 5321 §4.1.1.4).
+    is_torn: bool,
     fault: Option<&'static str>,
 }
 
@@ -112,7 +114,8 @@ impl Conversation {
 
     fn data_line(&mut self, line: &[u8]) -> Next {
         let Some(data) = &mut self.data else { return Next::Nothing };
-        if line == b".\r\n" {
+        let was_torn = std::mem::replace(&mut data.is_torn, !line.ends_with(b"\r\n"));
+        if line == b".\r\n" && !was_torn {
             return self.dot();
         }
         let content = line.strip_suffix(b"\r\n");
@@ -198,10 +201,17 @@ mod tests {
     fn a_bare_line_feed_or_a_long_line_is_refused_after_the_dot() {
         let long = format!("{}\r\n", "x".repeat(999));
         for bad in ["bare\n", "b\rare\r\n", &long] {
-            let lines = [&BEGIN[..], &[bad, ".\r\n"]].concat();
+            let lines = [&BEGIN[..], &[bad, "\r\n", ".\r\n"]].concat();
             let Some(Next::Say(reply)) = run(&lines).pop() else { panic!("{bad:?} was kept") };
             assert!(reply.starts_with("550 5.6.11"), "{reply}");
         }
+    }
+
+    #[test]
+    fn a_dot_behind_a_bare_line_feed_ends_nothing() {
+        let smuggled = ["x\n", ".\r\n", "MAIL FROM:<evil@x.example>\r\n"];
+        let lines = [&BEGIN[..], &smuggled].concat();
+        assert!(run(&lines)[4..].iter().all(|next| *next == Next::Nothing));
     }
 
     #[test]

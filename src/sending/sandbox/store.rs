@@ -14,6 +14,9 @@ pub struct Row {
     pub helo: String,
     pub mail_from: String,
     pub rcpt_to: Vec<String>,
+    /// In bytes, of the whole.
+    pub size: i32,
+    /// The whole, or as much of it as a list needs to read the header.
     pub raw: Vec<u8>,
 }
 
@@ -44,10 +47,12 @@ pub(super) async fn list(
 ) -> Result<Vec<Row>> {
     let rows = sqlx::query_as!(
         Row,
-        "select sandbox_message_id as id, received_at, helo, mail_from, rcpt_to, raw from sandbox_messages
+        r#"select sandbox_message_id as id, received_at, helo, mail_from, rcpt_to, length(raw) as "size!",
+                substring(raw for 65536) as "raw!"
+         from sandbox_messages
          where ($1::uuid is null or internet_id in (select internet_id from messages where api_key_id = $1))
            and ($2::uuid is null or sandbox_message_id < $2)
-         order by sandbox_message_id desc limit $3",
+         order by sandbox_message_id desc limit $3"#,
         sees.key(),
         before,
         limit,
@@ -60,9 +65,10 @@ pub(super) async fn list(
 pub(super) async fn one(db: &PgPool, sees: Sees, id: Uuid) -> Result<Option<Row>> {
     let row = sqlx::query_as!(
         Row,
-        "select sandbox_message_id as id, received_at, helo, mail_from, rcpt_to, raw from sandbox_messages
+        r#"select sandbox_message_id as id, received_at, helo, mail_from, rcpt_to, length(raw) as "size!", raw
+         from sandbox_messages
          where sandbox_message_id = $2
-           and ($1::uuid is null or internet_id in (select internet_id from messages where api_key_id = $1))",
+           and ($1::uuid is null or internet_id in (select internet_id from messages where api_key_id = $1))"#,
         sees.key(),
         id,
     )
