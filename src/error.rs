@@ -75,6 +75,11 @@ impl Error {
         Self::Forbidden { code, message: message.into(), required_scope: None }
     }
 
+    pub fn missing_scope(scope: &'static str) -> Self {
+        let message = "Forbidden".to_owned();
+        Self::Forbidden { code: "MISSING_SCOPE", message, required_scope: Some(scope) }
+    }
+
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::Conflict { code, message: message.into() }
     }

@@ -3,7 +3,7 @@
 //!
 //! Every key is checked the same way and refused with the same 401, whatever is wrong with it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::{
     extract::{ConnectInfo, FromRef, FromRequestParts},
@@ -40,6 +40,16 @@ impl Actor {
         }
     }
 
+    /// Whose messages this actor may decide about: all, or those that its key sends. To see is not
+    /// to decide.
+    pub fn decides(&self) -> Result<Sees> {
+        match (self.has(Scope::Admin), self.has(Scope::Send)) {
+            (true, _) => Ok(Sees::All),
+            (false, true) => Ok(Sees::Own(self.key.id)),
+            (false, false) => Err(Error::missing_scope(Scope::Send.as_str())),
+        }
+    }
+
     pub fn who(&self) -> Who {
         Who {
             name: format!("key:{}", self.key.prefix),
@@ -53,11 +63,7 @@ impl Actor {
         if scopes.iter().any(|scope| self.has(*scope)) {
             return Ok(self);
         }
-        Err(Error::Forbidden {
-            code: "MISSING_SCOPE",
-            message: "Forbidden".to_owned(),
-            required_scope: scopes.first().map(|scope| scope.as_str()),
-        })
+        Err(Error::missing_scope(scopes.first().map_or("", |scope| scope.as_str())))
     }
 }
 
@@ -150,8 +156,22 @@ fn source(parts: &Parts, hops: usize) -> IpAddr {
         .flat_map(|value| value.split(','))
         .map(str::trim)
         .collect();
-    let seen = forwarded.len().checked_sub(hops).and_then(|at| forwarded[at].parse().ok());
-    seen.unwrap_or(peer).to_canonical()
+    match forwarded.len().checked_sub(hops) {
+        // No header: nobody stands between.
+        None if forwarded.is_empty() => peer.to_canonical(),
+        None => NOWHERE,
+        Some(at) => address(forwarded[at]).map_or(NOWHERE, |seen| seen.to_canonical()),
+    }
+}
+
+/// The address of whom our proxy cannot name: it lies in no network that a key is bound to.
+const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// `192.0.2.1`, `2001:db8::1`, either with a port, the latter in brackets.
+fn address(text: &str) -> Option<IpAddr> {
+    let bare = text.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    let with_port = || text.parse::<SocketAddr>().ok().map(|it| it.ip());
+    bare.unwrap_or(text).parse().ok().or_else(with_port)
 }
 
 #[cfg(test)]
@@ -175,6 +195,18 @@ mod tests {
         assert_eq!(source(&parts(&spoofed), 1), IpAddr::from([10, 0, 0, 1]));
         assert_eq!(source(&parts(&spoofed), 2), IpAddr::from([192, 0, 2, 7]));
         assert_eq!(source(&parts(&[]), 1), IpAddr::from([10, 0, 0, 9]), "no header: the peer");
-        assert_eq!(source(&parts(&["::ffff:192.0.2.1"]), 1), IpAddr::from([192, 0, 2, 1]));
+        for text in
+            ["::ffff:192.0.2.1", "192.0.2.1:443", "[::ffff:192.0.2.1]", "[::ffff:192.0.2.1]:443"]
+        {
+            assert_eq!(source(&parts(&[text]), 1), IpAddr::from([192, 0, 2, 1]), "{text}");
+        }
+        for text in ["unknown", "192.0.2.1, garbage", ""] {
+            assert_eq!(
+                source(&parts(&[text]), 1),
+                NOWHERE,
+                "{text:?} is never the proxy's address"
+            );
+        }
+        assert_eq!(source(&parts(&["192.0.2.7"]), 2), NOWHERE, "fewer hops than there must be");
     }
 }

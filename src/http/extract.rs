@@ -78,6 +78,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Fields<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self> {
         let JsonBody(body) = JsonBody::from_request(request, state).await?;
+        if !body.is_object() {
+            return Err(bad_json("the body must be an object".to_owned()));
+        }
         let mut ignored = Vec::new();
         let mut track = serde_path_to_error::Track::new();
         let tracked = serde_path_to_error::Deserializer::new(&body, &mut track);

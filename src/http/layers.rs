@@ -1,6 +1,6 @@
 //! What every request passes through: an id, a log line, security headers, a net for panics.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::{
     Router,
@@ -18,6 +18,10 @@ use crate::error::Error;
 /// The id of a request: the caller's own where it is harmless, else a new one.
 #[derive(Debug, Clone)]
 pub struct RequestId(pub String);
+
+/// A request that takes longer has met a neighbour that does not answer. What it began may still
+/// come to be: an `Idempotency-Key` finds out.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -75,7 +79,11 @@ async fn around(mut request: Request, next: Next) -> Response {
     let span = tracing::info_span!("request", request.id = %id.0, http.method = %method, http.route = route);
     request.extensions_mut().insert(id.clone());
     let begun = Instant::now();
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let answered = tokio::time::timeout(PATIENCE, next.run(request).instrument(span.clone())).await;
+    let mut response = answered.unwrap_or_else(|_| {
+        let source = anyhow::anyhow!("no answer within {PATIENCE:?}");
+        Error::Unavailable { neighbour: "the database", source }.into_response()
+    });
     span.in_scope(|| {
         tracing::info!(
             http.status = response.status().as_u16(),

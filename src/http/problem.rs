@@ -69,6 +69,10 @@ impl IntoResponse for Error {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, Problem::new("UNSUPPORTED_MEDIA_TYPE", text))
             }
             Self::Unavailable { source, .. } => unavailable(text, &*source),
+            Self::Database(sqlx::Error::Database(refusal)) if is_about_data(&*refusal) => (
+                StatusCode::BAD_REQUEST,
+                Problem::new("OUT_OF_RANGE", "a value is out of the range that can be kept"),
+            ),
             Self::Database(source) => unavailable("the database is not available".into(), &source),
         };
         let mut response = (status, Json(problem)).into_response();
@@ -77,6 +81,11 @@ impl IntoResponse for Error {
         }
         response
     }
+}
+
+/// Class 22 of SQLSTATE, data exception: a value that passed our own checks and fits no column.
+fn is_about_data(refusal: &dyn sqlx::error::DatabaseError) -> bool {
+    refusal.code().is_some_and(|code| code.starts_with("22"))
 }
 
 fn unavailable(text: String, source: &(dyn std::error::Error + 'static)) -> (StatusCode, Problem) {

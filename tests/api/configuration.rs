@@ -29,6 +29,9 @@ async fn a_relays_password_is_sealed_and_shown_nowhere() {
     let path = format!("/admin/api/smtp-accounts/{}", made["id"].as_str().unwrap());
     let changed = t.call(&t.key, "PATCH", &path, Some(json!({ "priority": 7 }))).await.is(200);
     assert_eq!((&changed["priority"], &changed["hasPassword"]), (&json!(7), &json!(true)));
+    let moved =
+        t.call(&t.key, "PATCH", &path, Some(json!({ "host": "elsewhere.example" }))).await.is(422);
+    assert_eq!(moved["code"], "PASSWORD_NEEDED");
     let open = t.call(&t.key, "PATCH", &path, Some(json!({ "password": null }))).await.is(200);
     assert_eq!(open["hasPassword"], json!(false));
     t.call(&t.key, "DELETE", &path, None).await.is(204);
@@ -75,6 +78,22 @@ async fn a_relay_is_refused_with_every_reason_at_once() {
         let refused = t.post("/admin/api/smtp-accounts", bad).await.is(400);
         assert_eq!(refused["issues"][0]["path"], field, "{refused}");
     }
+    for host in [
+        "169.254.169.254",
+        "::ffff:169.254.169.254",
+        "2852039166",
+        "0xa9fea9fe",
+        "fe80::1",
+        "0.0.0.0",
+    ] {
+        let mut bad = relay();
+        bad["host"] = json!(host);
+        assert_eq!(
+            t.post("/admin/api/smtp-accounts", bad).await.is(400)["issues"][0]["path"],
+            "host",
+            "{host}"
+        );
+    }
     let mut odd = relay();
     odd["colour"] = json!("blue");
     assert_eq!(t.post("/admin/api/smtp-accounts", odd).await.is(201)["ignored"], json!(["colour"]));
@@ -100,9 +119,17 @@ async fn a_key_is_shown_once_and_good_until_it_is_revoked_or_over() {
     t.call(plain, "GET", "/jobs", None).await.is(401);
     t.call(&t.key, "PATCH", &path, Some(json!({ "expiresAt": null }))).await.is(200);
     t.call(plain, "GET", "/jobs", None).await.is(200);
+    for bad in [json!([]), json!({ "name": null }), json!({ "expiresAt": "-4800-01-01T00:00:00Z" })]
+    {
+        t.call(&t.key, "PATCH", &path, Some(bad)).await.is(400);
+    }
     for _ in 0..2 {
         t.call(&t.key, "DELETE", &path, None).await.is(204);
     }
+    t.call(&t.key, "PATCH", &path, Some(json!({ "name": "b" }))).await.is(409);
+    t.post("/admin/api/api-keys", json!(["arr", ["admin"], false, null, null, null, null, null]))
+        .await
+        .is(400);
     t.call(plain, "POST", "/send", Some(message("a@example.net"))).await.is(401);
     t.call(&t.key, "DELETE", "/admin/api/api-keys/nonsense", None).await.is(404);
     for bad in [

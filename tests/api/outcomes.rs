@@ -145,11 +145,7 @@ async fn a_relay_that_leaves_at_the_dot_with_a_word_keeps_the_message_waiting() 
     relay(&t, &leaving, 1, false).await;
     let sent = t.post("/send", message("a@example.net")).await.is(202);
     let id = sent["id"].as_str().unwrap();
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    while t.get(&format!("/jobs/{id}")).await.is(200)["attempts"] != 1 {
-        assert!(tokio::time::Instant::now() < deadline);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    tried(&t, id, 1).await;
     t.pass(1).await;
     assert_eq!(t.settled(id).await["outcome"], "sent");
     assert_eq!(leaving.dots(), 2);
@@ -207,11 +203,7 @@ async fn a_message_expires_though_its_only_relay_is_gone() {
     body["ttl"] = json!(1800);
     let sent = t.post("/send", body).await.is(202);
     let id = sent["id"].as_str().unwrap();
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    while t.get(&format!("/jobs/{id}")).await.is(200)["attempts"] != 1 {
-        assert!(tokio::time::Instant::now() < deadline);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    tried(&t, id, 1).await;
     // The relay rests after a refused login: no step will run, and time goes on all the same.
     t.pass(1).await;
     let job = t.settled(id).await;
@@ -221,4 +213,99 @@ async fn a_message_expires_though_its_only_relay_is_gone() {
 
 fn time(value: &Value) -> chrono::DateTime<chrono::Utc> {
     value.as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn what_one_relay_cannot_carry_waits_for_the_one_that_is_down() {
+    let t = TestApp::start().await;
+    let small =
+        ScriptedRelay::start(Script { offers: "250-SIZE 100\r\n", ..Script::default() }).await;
+    let mut down = ScriptedRelay::start(Script::default()).await;
+    // Nobody listens there.
+    down.port = 1;
+    for (first, second) in [(&small, &down), (&down, &small)] {
+        sqlx::raw_sql("delete from relays where kind = 'smtp'").execute(&t.db).await.unwrap();
+        relay(&t, first, 1, false).await;
+        relay(&t, second, 2, false).await;
+        let sent = t.post("/send", message("a@example.net")).await.is(202);
+        let id = sent["id"].as_str().unwrap();
+        let job = tried(&t, id, 2).await;
+        assert_eq!(job["recipients"][0]["state"], "queued", "{job:#}");
+    }
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn a_recipient_whom_one_relay_cannot_carry_goes_on_alone() {
+    let t = TestApp::start().await;
+    let rcpt = vec![("picky@", "553 5.6.7 needs SMTPUTF8"), ("gone@", "550 5.1.1 no such user")];
+    let first = ScriptedRelay::start(Script { rcpt, ..Script::default() }).await;
+    let second = ScriptedRelay::start(Script::default()).await;
+    relay(&t, &first, 1, false).await;
+    relay(&t, &second, 2, false).await;
+    let to = "good@example.net, picky@example.net, gone@example.net";
+    let sent = t.post("/send", message(to)).await.is(202);
+    let job = t.settled(sent["id"].as_str().unwrap()).await;
+    let states: Vec<(&str, &str)> = job["recipients"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["state"].as_str().unwrap(), it["account"].as_str().unwrap()))
+        .collect();
+    assert_eq!(states, [("sent", "relay-1"), ("sent", "relay-2"), ("failed", "relay-1")]);
+    assert_eq!((first.dots(), second.dots()), (1, 1));
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn a_relay_that_says_later_at_every_dot_is_left_after_two_tries() {
+    let t = TestApp::start().await;
+    let dot = vec!["451 4.3.0 later"; 9];
+    let busy = ScriptedRelay::start(Script { dot, ..Script::default() }).await;
+    let second = ScriptedRelay::start(Script::default()).await;
+    relay(&t, &busy, 1, false).await;
+    relay(&t, &second, 2, false).await;
+    let sent = t.post("/send", message("a@example.net")).await.is(202);
+    let id = sent["id"].as_str().unwrap();
+    for n in 1..=2 {
+        tried(&t, id, n).await;
+        t.pass(5).await;
+    }
+    assert_eq!(t.settled(id).await["account"], "relay-2");
+    assert_eq!((busy.dots(), second.dots()), (2, 1));
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_that_only_reads_decides_nothing() {
+    let t = TestApp::start().await;
+    let mute = ScriptedRelay::start(Script { mute_after_dot: true, ..Script::default() }).await;
+    relay(&t, &mute, 1, false).await;
+    let sent = t.post("/send", message("a@example.net")).await.is(202);
+    let id = sent["id"].as_str().unwrap();
+    until(&t, id, "unknown").await;
+    for (scope, status) in [("read", 403), ("send", 404)] {
+        let made = t
+            .post("/admin/api/api-keys", json!({ "name": scope, "scopes": [scope] }))
+            .await
+            .is(201);
+        let path = format!("/jobs/{id}/resolve");
+        let key = made["plain"].as_str().unwrap();
+        t.call(key, "POST", &path, Some(json!({ "as": "resend" }))).await.is(status);
+    }
+    assert_eq!(mute.dots(), 1);
+    t.stop().await;
+}
+
+/// The message, once so many attempts have ended.
+async fn tried(t: &TestApp, id: &str, attempts: i32) -> Value {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        let job = t.get(&format!("/jobs/{id}")).await.is(200);
+        if job["attempts"] == attempts {
+            return job;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "not {attempts}: {job:#}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

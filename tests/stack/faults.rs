@@ -1,6 +1,10 @@
 //! A process that is frozen, one that is told to stop, and a message that kills.
 
-use std::{process::Child, sync::atomic::Ordering, time::Duration};
+use std::{
+    process::{Child, Command},
+    sync::atomic::Ordering,
+    time::Duration,
+};
 
 use nix::{
     sys::signal::{Signal, kill},
@@ -31,8 +35,12 @@ impl Setting {
         Self { db, url, secret, sink }
     }
 
+    fn command(&self) -> Command {
+        postroom(&self.url, &self.secret, "hold", &["serve"])
+    }
+
     fn serve(&self) -> Child {
-        postroom(&self.url, &self.secret, "hold", &["serve"]).spawn().unwrap()
+        self.command().spawn().unwrap()
     }
 
     async fn state(&self) -> String {
@@ -88,6 +96,24 @@ async fn a_process_told_to_stop_finishes_what_it_has_marked() {
             .await
             .unwrap();
     assert_eq!(left, 0, "a job or a process was left behind");
+}
+
+#[tokio::test]
+async fn a_stop_out_of_patience_is_no_death_and_leaves_the_truth() {
+    let it = Setting::new(Duration::from_secs(20)).await;
+    let mut first = it.command().env("POSTROOM_STOP_PATIENCE", "0.2s").spawn().unwrap();
+    until("it waits at RCPT", async || it.sink.begun.load(Ordering::SeqCst) == 1).await;
+    signal(&first, Signal::SIGTERM);
+    let ended = tokio::task::spawn_blocking(move || first.wait()).await.unwrap();
+    assert!(ended.unwrap().success());
+    let mut second = it.serve();
+    until("the next process has begun it", async || it.sink.begun.load(Ordering::SeqCst) == 2)
+        .await;
+    let deaths: i16 =
+        sqlx::query_scalar("select deaths from jobs").fetch_one(&it.db).await.unwrap();
+    assert_eq!((deaths, it.state().await.as_str()), (0, "queued"));
+    second.kill().unwrap();
+    second.wait().unwrap();
 }
 
 #[tokio::test]

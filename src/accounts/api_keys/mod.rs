@@ -122,7 +122,9 @@ pub struct NewKey {
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KeyPatch {
+    #[serde(deserialize_with = "not_null")]
     pub name: Option<String>,
+    #[serde(deserialize_with = "not_null")]
     pub suppression_exempt: Option<bool>,
     #[serde(deserialize_with = "present")]
     #[schema(value_type = Option<Vec<String>>)]
@@ -146,6 +148,15 @@ where
     T: Deserialize<'de>,
 {
     Option::deserialize(deserializer).map(Some)
+}
+
+/// A field that may be absent, and not null.
+fn not_null<'de, D, T>(deserializer: D) -> std::result::Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
 }
 
 /// The key behind a presented text, if it is good now.
@@ -202,6 +213,9 @@ pub async fn update(app: &App, who: &Who, id: Uuid, patch: KeyPatch) -> Result<K
     }
     let mut tx = app.db.begin().await?;
     let before = store::lock(&mut tx, id).await?.ok_or(Error::NotFound("API key"))?;
+    if before.revoked_at.is_some() {
+        return Err(Error::conflict("KEY_REVOKED", "a revoked key cannot be changed"));
+    }
     let after = store::update(&mut tx, id, &patch).await?;
     written(&mut tx, who, "api_key.changed", Some(&before), &after).await?;
     tx.commit().await?;

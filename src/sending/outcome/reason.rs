@@ -68,6 +68,9 @@ reasons! {
     SenderAuthentication = "sender_authentication" in "auth",
     /// The relay does not carry mail from us to there.
     RelayDenied = "relay_denied" in "relay",
+    /// The relay cannot be used as it is set up: its credentials are not to be had, or its address
+    /// is one that relays may not have.
+    RelayMisconfigured = "relay_misconfigured" in "relay",
     /// The relay refused the credentials.
     AuthFailed = "auth_failed" in "relay",
     /// The relay wants a login first (530).

@@ -68,6 +68,15 @@ struct State {
     breaker: Breaker,
 }
 
+/// What came of asking for a place.
+pub enum Taking {
+    Place(Place),
+    /// All places are taken.
+    Full,
+    /// The relay rests after faults.
+    Rests,
+}
+
 /// A connection's place on a relay; given back when dropped.
 pub struct Place {
     book: Arc<Book>,
@@ -204,18 +213,18 @@ impl Book {
     }
 
     /// Takes a place on a relay, if one is free and the relay does not rest.
-    pub fn take(self: &Arc<Self>, relay: &Relay) -> Option<Place> {
+    pub fn take(self: &Arc<Self>, relay: &Relay) -> Taking {
         let mut state = self.state.lock().expect("no holder panics");
         let it = state.entry(relay.id).or_default();
         if it.taken >= relay.max_connections {
-            return None;
+            return Taking::Full;
         }
         let pass = match it.breaker.admits(self.begun.elapsed()) {
             Admission::Slot(pass) | Admission::Probe(pass) => pass,
-            Admission::No { .. } => return None,
+            Admission::No { .. } => return Taking::Rests,
         };
         it.taken += 1;
-        Some(Place { book: self.clone(), relay: relay.clone(), pass: Some(pass) })
+        Taking::Place(Place { book: self.clone(), relay: relay.clone(), pass: Some(pass) })
     }
 
     fn relay(&self, row: store::Row, sandbox_port: u16) -> Relay {

@@ -25,7 +25,7 @@ use crate::{
     queue::Channel,
 };
 
-pub use book::{Book, Place, Relay};
+pub use book::{Book, Place, Relay, Taking};
 pub use routes::router;
 pub use wire::{NewRelay, RelayPatch, RelayView};
 

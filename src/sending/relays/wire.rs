@@ -175,6 +175,13 @@ impl NewRelay {
             "1 to 100 characters, none of them a control character",
         );
         demand(is_host(&self.host), "host", "a host name or an address of at most 253 characters");
+        let networks = &config.sending.relay_networks;
+        demand(
+            self.host.parse().is_ok_and(|address| networks.permits(address))
+                || !looks_like_address(&self.host),
+            "host",
+            "relays may not have this address",
+        );
         demand(self.port > 0, "port", "from 1 to 65535");
         demand((0..=1000).contains(&self.priority), "priority", "from 0 to 1000");
         demand((1..=1000).contains(&self.max_connections), "maxConnections", "from 1 to 1000");
@@ -202,14 +209,24 @@ impl NewRelay {
             "password",
             "give a password or the name of its variable, not both",
         );
-        let secret = self.username.iter().chain(&self.password);
-        demand(
-            secret.clone().all(|text| (1..=1000).contains(&text.len()) && !text.contains('\0')),
-            "password",
-            "user name and password are 1 to 1000 bytes without NUL",
-        );
+        for (path, secret) in [("username", &self.username), ("password", &self.password)] {
+            demand(
+                secret
+                    .as_deref()
+                    .is_none_or(|it| (1..=1000).contains(&it.len()) && !it.contains('\0')),
+                path,
+                "1 to 1000 bytes without NUL",
+            );
+        }
         if issues.is_empty() { Ok(()) } else { Err(Error::issues(issues)) }
     }
+}
+
+/// An address in any of its spellings: `2852039166`, `0xa9fea9fe` and `0251.0376.1` name hosts too.
+/// A name has a letter in its last label, and does not begin it like a number.
+fn looks_like_address(host: &str) -> bool {
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    host.contains(':') || last.bytes().all(|it| it.is_ascii_digit()) || last.starts_with("0x")
 }
 
 /// A host name (letters, digits, hyphens, dots) or an address; nothing that could be anything else.
@@ -259,6 +276,13 @@ impl RelayPatch {
         let new: NewRelay = serde_path_to_error::deserialize(whole)
             .map_err(|error| Error::invalid(error.path().to_string(), error.inner().to_string()))?;
         new.check(&app.config)?;
+        let elsewhere = new.host != row.host || (new.allow_clear_auth && !row.allow_clear_auth);
+        if row.password_sealed.is_some() && elsewhere && said_password.is_none() {
+            return Err(Error::refused(
+                "PASSWORD_NEEDED",
+                "the kept password is not sent to another host, nor in clear: give it again",
+            ));
+        }
         // A variable named for the password takes the sealed one's place.
         let password_sealed = match (&said_password, &new.password_env_var) {
             (Some(_), _) => seal(app, row.relay_id, new.password.as_deref())?,

@@ -19,6 +19,8 @@ pub struct Script {
     pub dot: Vec<&'static str>,
     /// Further lines of EHLO.
     pub offers: &'static str,
+    /// How long the answer to the dot takes.
+    pub pace: std::time::Duration,
     pub mute_after_dot: bool,
     /// Takes connections, and says nothing at all.
     pub mute: bool,
@@ -71,6 +73,7 @@ async fn converse(client: TcpStream, script: Script, dots: &AtomicUsize) -> std:
             (true, ".") => {
                 in_data = false;
                 let nth = dots.fetch_add(1, Ordering::SeqCst);
+                tokio::time::sleep(script.pace).await;
                 if script.mute_after_dot {
                     return Ok(());
                 }

@@ -1,13 +1,16 @@
 //! Delivering: the job of a message.
 //!
-//! `run.rs` is one step: due recipients, suppression and expiry, then one transaction for each
-//! envelope sender. `transaction.rs` speaks with relays until one has answered or none is left.
-//! `trial.rs` is what one relay said, and `judge.rs` what becomes of each recipient: both pure.
+//! `run.rs` is one step: due recipients, suppression and expiry, then groups that go the same way.
+//! `turn.rs` asks the next relay for one group (`transaction.rs` speaks), until each recipient is
+//! settled, waits, or no relay is left. `trial.rs` is what one relay said, and `judge.rs` what
+//! becomes of each recipient: both pure.
 
+mod group;
 mod judge;
 mod run;
 mod transaction;
 mod trial;
+mod turn;
 
 use std::sync::Arc;
 

@@ -1,25 +1,35 @@
-//! One step of a message's job.
+//! One step of a message's job: due recipients, in groups that go the same way, relay by relay.
 
 use std::{
     collections::{BTreeMap, VecDeque},
     time::Duration,
 };
 
-use super::{Deliver, transaction};
+use super::{
+    Deliver,
+    group::{Group, Pending},
+    turn::{self, Turn},
+};
 use crate::{
-    error::Result,
+    address::EmailAddress,
+    error::{Error, Result},
     queue::{Lease, Step},
-    sending::messages::{
-        RecipientState,
-        store::{
-            complete::{Change, Report, Taken, Words},
-            load::{self, Due, Head},
+    sending::{
+        messages::{
+            RecipientState,
+            store::{
+                complete::{Change, Report, Taken, Words},
+                load::{self, Due, Head},
+            },
         },
+        relays::Relay,
     },
 };
 
 /// How long a completion that cannot be written is left alone before it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
+/// A temporary refusal stays with its relay for so many tries; then the next one is asked first.
+const TRIES_ON_ONE_RELAY: i32 = 2;
 
 /// Runs a step, and writes what it learnt.
 pub async fn run(work: &Deliver, lease: &Lease) -> Result<Step> {
@@ -35,37 +45,46 @@ pub async fn run(work: &Deliver, lease: &Lease) -> Result<Step> {
         return Ok(write(work, report(work, lease, Vec::new(), false)).await);
     }
     let content = load::content(db, lease.job_id).await?;
-    let mut batches: VecDeque<(String, Vec<Due>)> = by_sender(due).into_iter().collect();
-    while let Some((sender, recipients)) = batches.pop_front() {
-        let batch = transaction::Batch {
-            head: &head,
-            lease,
-            sender: &sender,
-            recipients: &recipients,
-            content: &content,
-        };
-        let Some(learnt) = transaction::send(work, batch).await? else {
-            // No place on any relay that may be used now: others have come first.
-            return Ok(Step::Later(Duration::from_millis(500)));
-        };
-        let alone = recipients.into_iter().filter(|it| learnt.alone.contains(&it.recipient_id));
-        batches.extend(alone.map(|it| (sender.clone(), vec![it])));
+    let mut groups = grouped(&relays(work, &head)?, due);
+    while let Some(group) = groups.pop_front() {
+        let setting = turn::Setting { work, head: &head, lease, content: &content };
+        let Turn { attempts, changes, onward } = turn::take(&setting, group).await;
+        groups.extend(onward);
         // Each outcome is on disk before the next mark; with the last one the lease goes.
-        let report = Report { keep: !batches.is_empty(), ..learnt.report };
-        if write(work, report).await != Step::Done {
+        let keep = !groups.is_empty();
+        let learnt = Report { attempts, ..report(work, lease, changes, keep) };
+        if write(work, learnt).await != Step::Done {
             break;
         }
     }
     Ok(Step::Done)
 }
 
-/// One transaction for each envelope sender.
-fn by_sender(due: Vec<Due>) -> BTreeMap<String, Vec<Due>> {
-    let mut by_sender: BTreeMap<String, Vec<Due>> = BTreeMap::new();
+fn relays(work: &Deliver, head: &Head) -> Result<Vec<Relay>> {
+    let sender: EmailAddress = head
+        .from_address
+        .parse()
+        .map_err(|_| Error::invalid("from", "the stored sender cannot be read"))?;
+    Ok(work.relays.eligible(&sender))
+}
+
+/// Recipients with one envelope sender and one first relay go together.
+fn grouped(relays: &[Relay], due: Vec<Due>) -> VecDeque<Group> {
+    let mut groups: BTreeMap<(String, usize), Vec<Pending>> = BTreeMap::new();
     for recipient in due {
-        by_sender.entry(recipient.envelope_sender.clone()).or_default().push(recipient);
+        let turns = recipient.tries / TRIES_ON_ONE_RELAY + recipient.faults;
+        let first = usize::try_from(turns).unwrap_or(0) % relays.len().max(1);
+        let key = (recipient.envelope_sender.clone(), first);
+        groups.entry(key).or_default().push(Pending { due: recipient, fallback: None });
     }
-    by_sender
+    groups
+        .into_iter()
+        .map(|((sender, first), recipients)| {
+            let mut relays: VecDeque<Relay> = relays.iter().cloned().collect();
+            relays.rotate_left(first);
+            Group { sender, recipients, relays, crowded: false, resting: false }
+        })
+        .collect()
 }
 
 /// Those that Postroom itself settles, and those that are to be sent to.

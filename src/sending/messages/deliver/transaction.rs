@@ -1,87 +1,35 @@
-//! One transaction, on the first relay that takes part in it.
-
-use bytes::Bytes;
-use uuid::Uuid;
+//! One transaction with one relay: the conversation, with the mark before its dot.
 
 use super::{
     Deliver,
-    judge::{self, Learnt},
+    group::{Group, Pending},
     trial::{Heard, Trial},
+    turn::Setting,
 };
 use crate::{
-    address::EmailAddress,
-    error::Result,
     outside::smtp::{
         Answer, Deadlines, Endpoint, Envelope, Fault, FaultKind, Phase, Rcpt, Session,
     },
-    queue::Lease,
     sending::{
-        messages::store::{
-            load::{Due, Head},
-            mark::Mark,
-        },
+        messages::store::{load::Head, mark::Mark},
         relays::{Place, breaker::Evidence},
     },
 };
 
-/// What one transaction sends, and to whom.
-pub struct Batch<'a> {
-    pub head: &'a Head,
-    pub lease: &'a Lease,
-    pub sender: &'a str,
-    pub recipients: &'a [Due],
-    pub content: &'a [Bytes],
-}
-
-/// Asks the eligible relays, one after the other, until one has spoken of the recipients. None:
-/// no place could be had on any, though some relay would do.
-pub async fn send(work: &Deliver, batch: Batch<'_>) -> Result<Option<Learnt>> {
-    let sender: EmailAddress =
-        batch.head.from_address.parse().map_err(|_| {
-            crate::error::Error::invalid("from", "the stored sender cannot be read")
-        })?;
-    let relays = work.relays.eligible(&sender);
-    let mut trials: Vec<Trial> = Vec::new();
-    let mut crowded = false;
-    for relay in &relays {
-        let Some(mut place) = work.relays.take(relay) else {
-            crowded = true;
-            continue;
-        };
-        let trial = ask(work, &batch, &mut place).await;
-        let evidence = trial.evidence();
-        place.report(evidence);
-        let goes_on = trial.may_move(batch.recipients);
-        work.app.metrics.attempt(trial.result());
-        trials.push(trial);
-        if !goes_on {
-            break;
-        }
+/// Asks one relay, in one transaction for the whole group.
+pub async fn ask(setting: &Setting<'_>, group: &Group, place: &mut Place) -> Trial {
+    let app = &setting.work.app;
+    let mut trial = Trial::new(&place.relay, app.now(), group.recipients.len());
+    match place.relay.endpoint.clone() {
+        Ok(endpoint) => converse(setting, group, &endpoint, &mut trial).await,
+        Err(why) => trial.unusable(why),
     }
-    if trials.is_empty() && crowded {
-        return Ok(None);
-    }
-    Ok(Some(judge::judge(work, &batch, trials, crowded)))
-}
-
-async fn ask(work: &Deliver, batch: &Batch<'_>, place: &mut Place) -> Trial {
-    let started_at = work.app.now();
-    let attempt_id = Uuid::now_v7();
-    let mut trial = Trial::new(attempt_id, &place.relay, started_at, batch.recipients.len());
-    let endpoint = match &place.relay.endpoint {
-        Ok(endpoint) => endpoint.clone(),
-        Err(why) => {
-            trial.unusable(why.clone());
-            trial.ended_at = work.app.now();
-            return trial;
-        }
-    };
-    converse(work, batch, &endpoint, &mut trial).await;
-    trial.ended_at = work.app.now();
+    trial.ended_at = app.now();
     trial
 }
 
-async fn converse(work: &Deliver, batch: &Batch<'_>, endpoint: &Endpoint, trial: &mut Trial) {
+async fn converse(setting: &Setting<'_>, group: &Group, endpoint: &Endpoint, trial: &mut Trial) {
+    let work = setting.work;
     let deadlines = deadlines(work);
     let mut session = match open(work, endpoint, &deadlines).await {
         Ok(session) => session,
@@ -89,7 +37,7 @@ async fn converse(work: &Deliver, batch: &Batch<'_>, endpoint: &Endpoint, trial:
     };
     trial.peer = Some(session.peer().to_string());
     trial.tls = session.tls_info().map(|it| format!("{} {}", it.version, it.cipher));
-    let begun = match session.begin(&envelope(batch)).await {
+    let begun = match session.begin(&envelope(setting.head, group)).await {
         Ok(begun) => begun,
         Err(lacks) => {
             trial.lacks(&lacks);
@@ -107,15 +55,15 @@ async fn converse(work: &Deliver, batch: &Batch<'_>, endpoint: &Endpoint, trial:
         session.quit().await;
         return;
     }
-    if let Err(fault) = session.send_body(batch.content).await {
+    if let Err(fault) = session.send_body(setting.content).await {
         return trial.broke(fault);
     }
     // The mark: without it no dot.
-    match work.marks.put(mark(work, batch, trial)).await {
+    match work.marks.put(mark(setting, group, trial)).await {
         Ok(true) => trial.marked = true,
         refused => {
             if let Err(error) = refused {
-                tracing::warn!(message.id = %batch.lease.job_id, %error, "no mark, so no dot");
+                tracing::warn!(message.id = %setting.lease.job_id, %error, "no mark, so no dot");
             }
             session.abandon();
             return trial.not_sent();
@@ -153,36 +101,36 @@ async fn open(
     Session::connect_from(endpoint, &permitted, deadlines).await
 }
 
-fn envelope(batch: &Batch<'_>) -> Envelope {
-    let rcpt = |it: &Due| Rcpt {
-        address: it.address.clone(),
+fn envelope(head: &Head, group: &Group) -> Envelope {
+    let rcpt = |it: &Pending| Rcpt {
+        address: it.due.address.clone(),
         notify: Some("FAILURE,DELAY".to_owned()),
-        orcpt: Some(it.address.clone()),
+        orcpt: Some(it.due.address.clone()),
     };
     Envelope {
-        sender: Some(batch.sender.to_owned()),
-        recipients: batch.recipients.iter().map(rcpt).collect(),
-        size: u64::try_from(batch.head.size).unwrap_or(0),
-        smtputf8: batch.head.smtputf8,
-        eight_bit: batch.head.smtputf8,
-        envid: Some(batch.head.message_id.to_string()),
+        sender: Some(group.sender.clone()),
+        recipients: group.recipients.iter().map(rcpt).collect(),
+        size: u64::try_from(head.size).unwrap_or(0),
+        smtputf8: head.smtputf8,
+        eight_bit: head.smtputf8,
+        envid: Some(head.message_id.to_string()),
         ret_headers_only: true,
     }
 }
 
-fn mark(work: &Deliver, batch: &Batch<'_>, trial: &Trial) -> Mark {
-    let accepted = batch.recipients.iter().zip(&trial.heard);
+fn mark(setting: &Setting<'_>, group: &Group, trial: &Trial) -> Mark {
+    let accepted = group.recipients.iter().zip(&trial.heard);
     Mark {
-        message_id: batch.lease.job_id,
-        lease_id: batch.lease.lease_id,
+        message_id: setting.lease.job_id,
+        lease_id: setting.lease.lease_id,
         attempt_id: trial.attempt_id,
         relay_id: trial.relay_id,
         relay_name: trial.relay_name.clone(),
-        process_id: work.app.queue.process_id,
+        process_id: setting.work.app.queue.process_id,
         started_at: trial.started_at,
         recipients: accepted
             .filter(|(_, heard)| matches!(heard, Heard::Accepted))
-            .map(|(it, _)| it.recipient_id)
+            .map(|(it, _)| it.due.recipient_id)
             .collect(),
     }
 }

@@ -3,14 +3,12 @@
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+use super::group::Pending;
 use crate::{
     on_unknown::OnUnknown,
     outside::smtp::{Fault, FaultKind, NotForThisRelay, Phase, Reply},
     sending::{
-        messages::store::{
-            complete::{Ended, Said as SaidOf, Words},
-            load::Due,
-        },
+        messages::store::complete::{Ended, Said as SaidOf, Words},
         outcome::{Capability, Class, Reason, Said, Scope, Silence, Verdict, classify},
         relays::Relay,
     },
@@ -58,14 +56,9 @@ pub struct Trial {
 }
 
 impl Trial {
-    pub fn new(
-        attempt_id: Uuid,
-        relay: &Relay,
-        started_at: DateTime<Utc>,
-        recipients: usize,
-    ) -> Self {
+    pub fn new(relay: &Relay, started_at: DateTime<Utc>, recipients: usize) -> Self {
         Self {
-            attempt_id,
+            attempt_id: Uuid::now_v7(),
             relay_id: relay.id,
             relay_name: relay.name.clone(),
             on_unknown: relay.on_unknown,
@@ -140,7 +133,7 @@ impl Trial {
             End::Unusable(_) => Some(Verdict {
                 class: Class::RelayFault,
                 scope: Scope::RelayAndSender,
-                reason: Reason::AuthFailed,
+                reason: Reason::RelayMisconfigured,
                 wait: None,
             }),
         }
@@ -192,21 +185,9 @@ impl Trial {
             && self.verdict().is_some_and(|it| it.must_be_asked_alone(self.phase, accepted))
     }
 
-    pub fn to_be_asked_alone(&self, recipients: &[Due]) -> Vec<Uuid> {
-        (0..recipients.len())
-            .filter(|at| self.alone(*at))
-            .map(|at| recipients[at].recipient_id)
-            .collect()
-    }
-
-    /// Whether another relay may be asked: only where all recipients may move, and no dot was sent.
-    pub fn may_move(&self, recipients: &[Due]) -> bool {
-        !self.marked
-            && !matches!(self.end, End::NotSent)
-            && (0..recipients.len()).all(|at| {
-                let tries = u32::try_from(recipients[at].tries).unwrap_or(0);
-                self.of(at).is_some_and(|(verdict, _)| verdict.may_fail_over(tries))
-            })
+    /// Whether the dot may have been sent for this recipient: then no other relay is asked.
+    pub fn may_have_sent(&self, at: usize) -> bool {
+        self.marked && matches!(self.heard[at], Heard::Accepted)
     }
 
     /// For the metrics and the history.
@@ -219,11 +200,11 @@ impl Trial {
         }
     }
 
-    pub fn ended(&self, recipients: &[Due]) -> Ended {
+    pub fn ended(&self, recipients: &[Pending]) -> Ended {
         let said = (0..recipients.len()).filter_map(|at| {
             let (verdict, words) = self.of(at)?;
             Some(SaidOf {
-                recipient_id: recipients[at].recipient_id,
+                recipient_id: recipients[at].due.recipient_id,
                 result: verdict.class.as_str(),
                 words,
             })

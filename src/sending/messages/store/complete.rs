@@ -184,25 +184,29 @@ async fn change(
                   as new (recipient_id, leased, resend, attempt_id, relay_id, state, wait, tried, faulted, code, enhanced,
                           reason, text, remote_queue_id)
          ), old as materialized (
-             select recipient_id from recipients
+             select recipient_id, message_id from recipients
              where recipient_id in (select recipient_id from new)
              order by recipient_id for update
          )
          update recipients set
              state = case when not_accepted and maybe_accepted then 'unknown' else new.state end,
-             resends = resends + new.resend::integer,
+             resends = recipients.resends + new.resend::integer,
              maybe_accepted = maybe_accepted or new.resend or new.state = 'unknown',
-             next_at = case when new.state in ('queued', 'deferred') then clock_timestamp() + new.wait end,
+             next_at = case when new.state in ('queued', 'deferred') then least(clock_timestamp() + new.wait, messages.expires_at) end,
              settled_at = case when new.state = 'sent' or (not_accepted and not maybe_accepted)
                                then clock_timestamp() end,
              tries = tries + new.tried::integer,
              faults = case when new.faulted then faults + 1 else 0 end,
              attempt_id = coalesce(new.attempt_id, recipients.attempt_id),
              relay_id = coalesce(new.relay_id, recipients.relay_id),
-             code = new.code, enhanced = new.enhanced, reason = new.reason, text = new.text,
+             code = case when said then new.code else recipients.code end,
+             enhanced = case when said then new.enhanced else recipients.enhanced end,
+             reason = case when said then new.reason else recipients.reason end,
+             text = case when said then new.text else recipients.text end,
              remote_queue_id = coalesce(new.remote_queue_id, recipients.remote_queue_id)
-         from new join old using (recipient_id),
-              lateral (select new.state in ('failed', 'suppressed', 'cancelled', 'expired') as not_accepted) as it
+         from new join old using (recipient_id) join messages using (message_id),
+              lateral (select new.state in ('failed', 'suppressed', 'cancelled', 'expired') as not_accepted,
+                             new.reason is not null or new.text is not null as said) as it
          where recipients.recipient_id = new.recipient_id
            and case when new.leased
                     then recipients.state in ('queued', 'deferred')
@@ -231,6 +235,12 @@ async fn change(
 }
 
 impl Change {
+    /// Waiting for a place or a relay is nothing to tell; what a server said of a recipient is.
+    fn is_told(&self) -> bool {
+        let waits = matches!(self.to, RecipientState::Queued | RecipientState::Deferred);
+        !waits || self.tried || self.resend
+    }
+
     /// Knowledge that only the transaction itself can have: a reply to its dot, or the certainty
     /// that the dot was never sent.
     fn is_news(&self) -> bool {
@@ -245,7 +255,7 @@ fn told(reports: &[Report], changed: &[Changed]) -> Vec<Event> {
         .iter()
         .flat_map(|report| &report.changes)
         .filter_map(|change| Some((change, *by_id.get(&change.recipient_id)?)))
-        .filter(|(change, _)| !change.faulted || change.to.is_settled())
+        .filter(|(change, _)| change.is_told())
         .map(|(change, recipient)| Event {
             kind: if change.resend { "recipient.unknown" } else { change.to.event() },
             subject: "message",

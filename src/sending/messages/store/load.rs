@@ -4,7 +4,7 @@ use bytes::Bytes;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::error::Result;
+use crate::{error::Result, on_unknown::OnUnknown};
 
 /// A message with work left.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub struct Head {
     pub age: f64,
     pub suppression_exempt: bool,
     /// The message's own policy, else its key's.
-    pub on_unknown: Option<String>,
+    pub on_unknown: Option<OnUnknown>,
 }
 
 /// A recipient that is due.
@@ -42,7 +42,7 @@ pub async fn head(db: &PgPool, id: Uuid) -> Result<Option<Head>> {
         r#"select message_id, from_address, size, smtputf8,
                   coalesce(messages.expires_at <= clock_timestamp(), false) as "expired!",
                   extract(epoch from clock_timestamp() - messages.created_at)::float8 as "age!",
-                  messages.suppression_exempt, coalesce(messages.on_unknown, api_keys.on_unknown) as on_unknown
+                  messages.suppression_exempt, coalesce(messages.on_unknown, api_keys.on_unknown) as "on_unknown?: OnUnknown"
            from messages left join api_keys using (api_key_id)
            where message_id = $1"#,
         id,

@@ -95,10 +95,10 @@ pub struct Recipient {
 pub async fn recipients(db: &PgPool, id: Uuid) -> Result<Vec<Recipient>> {
     let rows = sqlx::query_as!(
         Recipient,
-        r#"select field, address, recipients.state, next_at, tries, relays.name as "relay?", code, enhanced, reason, text,
-                  remote_queue_id, settled_at
-           from recipients left join relays using (relay_id)
-           where message_id = $1 order by position"#,
+        r#"select field, address, recipients.state, next_at, tries, attempts.relay_name as "relay?", recipients.code,
+                  recipients.enhanced, recipients.reason, recipients.text, remote_queue_id, settled_at
+           from recipients left join attempts using (attempt_id)
+           where recipients.message_id = $1 order by position"#,
         id,
     )
     .fetch_all(db)
