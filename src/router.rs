@@ -30,7 +30,7 @@ fn routes(app: &App, sending: &Sending) -> OpenApiRouter {
         .merge(operate::health::router(app.clone()))
         .merge(operate::metrics::router(app.clone()))
         .merge(accounts::api_keys::router(app.clone()))
-        .merge(sending::relays::router(app.clone()))
+        .merge(sending::relays::router(sending.clone()))
         .merge(sending::messages::router(sending.clone()));
     if app.config.sandbox.enabled {
         router.merge(sending::sandbox::router(app.clone()))

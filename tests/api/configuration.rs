@@ -154,3 +154,19 @@ async fn a_key_bound_to_networks_is_good_from_there_only() {
     }
     t.stop().await;
 }
+
+#[tokio::test]
+async fn a_message_without_a_sender_takes_the_first_relays_that_its_key_may_use() {
+    let t = TestApp::start().await;
+    let mut first = relay();
+    first["fromName"] = json!("The App");
+    t.post("/admin/api/smtp-accounts", first).await.is(201);
+    let body = json!({ "to": "a@example.net", "subject": "x", "text": "x" });
+    let sent = t.post("/send", body.clone()).await.is(202);
+    assert_eq!(sent["payload"]["from"], "The App <App@example.com>");
+    let new = json!({ "name": "bound", "scopes": ["send"], "senderDomains": ["sandbox.example"] });
+    let made = t.post("/admin/api/api-keys", new).await.is(201);
+    let sent = t.call(made["plain"].as_str().unwrap(), "POST", "/send", Some(body)).await.is(202);
+    assert_eq!(sent["payload"]["from"], "postroom@sandbox.example");
+    t.stop().await;
+}

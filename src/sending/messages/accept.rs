@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{KIND, NewMessage, OnUnknown, RecipientKind, compose, store};
 use crate::{
     accounts::access::Actor,
-    address::{EmailAddress, Mailbox},
+    address::Mailbox,
     error::{Error, Result, SuppressedRecipient},
     events::{self, Event},
     queue::{self, NewJob, Priority},
@@ -110,10 +110,9 @@ fn sender(sending: &Sending, actor: &Actor, message: &NewMessage) -> Result<Mail
     let from = match &message.from {
         Some(from) => from.clone(),
         None => {
-            let address = sending.relays.default_sender().and_then(|(_, text)| text.parse().ok());
-            let address: EmailAddress = address
-                .ok_or_else(|| Error::invalid("from", "no relay gives a sender: say one"))?;
-            address.into()
+            sending.relays.default_sender(|address| actor.key.admits_sender(address)).ok_or_else(
+                || Error::invalid("from", "no relay gives a sender that this key may use: say one"),
+            )?
         }
     };
     if !actor.key.admits_sender(from.address()) {

@@ -24,7 +24,7 @@ use super::{
     slots, store, wire,
 };
 use crate::{
-    address::EmailAddress,
+    address::{EmailAddress, Mailbox},
     app::App,
     error::Result,
     on_unknown::OnUnknown,
@@ -43,6 +43,8 @@ const UNSERVED: usize = 2;
 pub struct Relay {
     pub id: Uuid,
     pub name: String,
+    /// The sender of a message that names none.
+    pub from: Option<Mailbox>,
     pub max_connections: usize,
     pub on_unknown: Option<OnUnknown>,
     /// Why it cannot be used though it is active: its credentials are not to be had.
@@ -54,7 +56,7 @@ pub struct Relay {
 /// See the module.
 pub struct Book {
     app: App,
-    relays: RwLock<Arc<Vec<Relay>>>,
+    relays: RwLock<Arc<Vec<Arc<Relay>>>>,
     state: Mutex<HashMap<Uuid, State>>,
     changed: Notify,
     sandbox_port: AtomicU16,
@@ -80,7 +82,7 @@ pub enum Taking {
 /// A connection's place on a relay; given back when dropped.
 pub struct Place {
     book: Arc<Book>,
-    pub relay: Relay,
+    pub relay: Arc<Relay>,
     pass: Option<Pass>,
 }
 
@@ -115,12 +117,17 @@ impl Book {
         self.changed.notify_one();
     }
 
+    /// Reads the relays; if that fails, those known stay in use until the next time.
+    pub async fn refresh(&self) {
+        if let Err(error) = self.read().await {
+            tracing::warn!(%error, "the relays could not be read; those known stay in use");
+        }
+    }
+
     /// Reads the relays when they change, until told to stop.
     pub async fn keep_fresh(self: Arc<Self>, stop: CancellationToken) {
         loop {
-            if let Err(error) = self.read().await {
-                tracing::warn!(%error, "the relays could not be read; those known stay in use");
-            }
+            self.refresh().await;
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.changed.notified() => (),
@@ -133,10 +140,10 @@ impl Book {
     pub async fn read(&self) -> Result<()> {
         let rows = store::all(&self.app.workers_db).await?;
         let port = self.sandbox_port.load(Ordering::Relaxed);
-        let relays: Vec<Relay> = rows
+        let relays: Vec<Arc<Relay>> = rows
             .into_iter()
             .filter(|row| row.active && (row.kind != "sandbox" || port != 0))
-            .map(|row| self.relay(row, port))
+            .map(|row| Arc::new(self.relay(row, port)))
             .collect();
         self.let_changed_ones_try(&relays);
         *self.relays.write().expect("no writer panics") = Arc::new(relays);
@@ -144,7 +151,7 @@ impl Book {
     }
 
     /// A relay that was changed, its password say, need not rest for what it was before.
-    fn let_changed_ones_try(&self, relays: &[Relay]) {
+    fn let_changed_ones_try(&self, relays: &[Arc<Relay>]) {
         let known = self.all();
         let mut state = self.state.lock().expect("no holder panics");
         for relay in relays {
@@ -156,12 +163,12 @@ impl Book {
         }
     }
 
-    fn all(&self) -> Arc<Vec<Relay>> {
+    fn all(&self) -> Arc<Vec<Arc<Relay>>> {
         self.relays.read().expect("no writer panics").clone()
     }
 
     /// The relays that may carry this sender's mail, the first to be asked first.
-    pub fn eligible(&self, sender: &EmailAddress) -> Vec<Relay> {
+    pub fn eligible(&self, sender: &EmailAddress) -> Vec<Arc<Relay>> {
         let relays = self.all();
         let candidates: Vec<Candidate> = relays.iter().map(|it| it.candidate.clone()).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -171,13 +178,11 @@ impl Book {
             .collect()
     }
 
-    /// The sender of a request that names none: the first relay's.
-    pub fn default_sender(&self) -> Option<(Option<String>, String)> {
+    /// The sender of a request that names none: that of the first relay whose sender is permitted.
+    pub fn default_sender(&self, permitted: impl Fn(&EmailAddress) -> bool) -> Option<Mailbox> {
         self.all()
             .iter()
-            .map(|it| it.candidate.from_address.clone())
-            .next()
-            .map(|address| (None, address))
+            .find_map(|relay| relay.from.clone().filter(|from| permitted(from.address())))
     }
 
     /// How many more messages each lane may begin now.
@@ -213,7 +218,7 @@ impl Book {
     }
 
     /// Takes a place on a relay, if one is free and the relay does not rest.
-    pub fn take(self: &Arc<Self>, relay: &Relay) -> Taking {
+    pub fn take(self: &Arc<Self>, relay: &Arc<Relay>) -> Taking {
         let mut state = self.state.lock().expect("no holder panics");
         let it = state.entry(relay.id).or_default();
         if it.taken >= relay.max_connections {
@@ -247,6 +252,7 @@ impl Book {
         Relay {
             id: row.relay_id,
             name: row.name.clone(),
+            from: sender(&row),
             max_connections: usize::try_from(row.max_connections).unwrap_or(1),
             on_unknown,
             endpoint: self.endpoint(&row, if sandbox { Some(sandbox_port) } else { None }),
@@ -302,6 +308,11 @@ impl Book {
         };
         Ok(Some(Credentials { user, password }))
     }
+}
+
+fn sender(row: &store::Row) -> Option<Mailbox> {
+    let address: EmailAddress = row.from_address.parse().ok()?;
+    Mailbox::new(row.from_name.as_deref(), address).ok()
 }
 
 impl Place {

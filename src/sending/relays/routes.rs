@@ -6,26 +6,29 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{NewRelay, RelayPatch, RelayView};
 use crate::{
     accounts::access::{Administrator, Reader},
-    app::App,
     error::Result,
     http::{
         extract::{Fields, Id, WithIgnored},
         problem::Problem,
     },
+    sending::Sending,
 };
 
-pub fn router(app: App) -> OpenApiRouter {
+pub fn router(sending: Sending) -> OpenApiRouter {
     OpenApiRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(get, update, delete))
-        .with_state(app)
+        .with_state(sending)
 }
 
 /// All relays, the first to be asked first.
 #[utoipa::path(get, path = "/admin/api/smtp-accounts", tag = "smtp-accounts", security(("ApiKeyAuth" = [])),
     responses((status = 200, body = Vec<RelayView>), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
-async fn list(State(app): State<App>, Reader(_actor): Reader) -> Result<Json<Vec<RelayView>>> {
-    super::list(&app).await.map(Json)
+async fn list(
+    State(sending): State<Sending>,
+    Reader(_actor): Reader,
+) -> Result<Json<Vec<RelayView>>> {
+    super::list(&sending.app).await.map(Json)
 }
 
 /// Makes a relay. It is used at once.
@@ -33,11 +36,12 @@ async fn list(State(app): State<App>, Reader(_actor): Reader) -> Result<Json<Vec
     request_body = NewRelay,
     responses((status = 201, body = RelayView), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
 async fn create(
-    State(app): State<App>,
+    State(sending): State<Sending>,
     Administrator(actor): Administrator,
     Fields { value, ignored }: Fields<NewRelay>,
 ) -> Result<(StatusCode, Json<WithIgnored<RelayView>>)> {
-    let body = super::create(&app, &actor.who(), value).await?;
+    let body = super::create(&sending.app, &actor.who(), value).await?;
+    sending.relays.refresh().await;
     Ok((StatusCode::CREATED, Json(WithIgnored { body, ignored })))
 }
 
@@ -46,11 +50,11 @@ async fn create(
     params(("id" = Uuid, Path)),
     responses((status = 200, body = RelayView), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
 async fn get(
-    State(app): State<App>,
+    State(sending): State<Sending>,
     Reader(_actor): Reader,
     Id(id): Id,
 ) -> Result<Json<RelayView>> {
-    super::get(&app, id).await.map(Json)
+    super::get(&sending.app, id).await.map(Json)
 }
 
 /// Changes a relay: any of its fields.
@@ -58,12 +62,14 @@ async fn get(
     params(("id" = Uuid, Path)), request_body = NewRelay,
     responses((status = 200, body = RelayView), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
 async fn update(
-    State(app): State<App>,
+    State(sending): State<Sending>,
     Administrator(actor): Administrator,
     Id(id): Id,
     Fields { value, .. }: Fields<RelayPatch>,
 ) -> Result<Json<RelayView>> {
-    super::update(&app, &actor.who(), id, value).await.map(Json)
+    let body = super::update(&sending.app, &actor.who(), id, value).await?;
+    sending.relays.refresh().await;
+    Ok(Json(body))
 }
 
 /// Removes a relay.
@@ -71,10 +77,11 @@ async fn update(
     params(("id" = Uuid, Path)),
     responses((status = 204), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
 async fn delete(
-    State(app): State<App>,
+    State(sending): State<Sending>,
     Administrator(actor): Administrator,
     Id(id): Id,
 ) -> Result<StatusCode> {
-    super::delete(&app, &actor.who(), id).await?;
+    super::delete(&sending.app, &actor.who(), id).await?;
+    sending.relays.refresh().await;
     Ok(StatusCode::NO_CONTENT)
 }

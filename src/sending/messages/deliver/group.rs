@@ -1,6 +1,6 @@
 //! Recipients of one step that go the same way, and how they part.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use crate::sending::{
     messages::store::{complete::Change, load::Due},
@@ -11,7 +11,7 @@ use crate::sending::{
 pub struct Group {
     pub sender: String,
     pub recipients: Vec<Pending>,
-    pub relays: VecDeque<Relay>,
+    pub relays: VecDeque<Arc<Relay>>,
     /// A relay was passed over because all its places were taken.
     pub crowded: bool,
     /// A relay was passed over because it rests after faults.

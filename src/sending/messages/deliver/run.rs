@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    sync::Arc,
     time::Duration,
 };
 
@@ -60,7 +61,7 @@ pub async fn run(work: &Deliver, lease: &Lease) -> Result<Step> {
     Ok(Step::Done)
 }
 
-fn relays(work: &Deliver, head: &Head) -> Result<Vec<Relay>> {
+fn relays(work: &Deliver, head: &Head) -> Result<Vec<Arc<Relay>>> {
     let sender: EmailAddress = head
         .from_address
         .parse()
@@ -69,7 +70,7 @@ fn relays(work: &Deliver, head: &Head) -> Result<Vec<Relay>> {
 }
 
 /// Recipients with one envelope sender and one first relay go together.
-fn grouped(relays: &[Relay], due: Vec<Due>) -> VecDeque<Group> {
+fn grouped(relays: &[Arc<Relay>], due: Vec<Due>) -> VecDeque<Group> {
     let mut groups: BTreeMap<(String, usize), Vec<Pending>> = BTreeMap::new();
     for recipient in due {
         let turns = recipient.tries / TRIES_ON_ONE_RELAY + recipient.faults;
@@ -80,7 +81,7 @@ fn grouped(relays: &[Relay], due: Vec<Due>) -> VecDeque<Group> {
     groups
         .into_iter()
         .map(|((sender, first), recipients)| {
-            let mut relays: VecDeque<Relay> = relays.iter().cloned().collect();
+            let mut relays: VecDeque<Arc<Relay>> = relays.iter().cloned().collect();
             relays.rotate_left(first);
             Group { sender, recipients, relays, crowded: false, resting: false }
         })
