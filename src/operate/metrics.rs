@@ -1,4 +1,4 @@
-//! `/metrics`, for Prometheus. Who may not read it is told that it is not there.
+//! `/metrics`, for Prometheus: by a token, for everybody, or not there at all.
 
 use axum::{
     extract::State,
@@ -27,12 +27,14 @@ pub fn router(app: App) -> OpenApiRouter {
 #[utoipa::path(get, path = "/metrics", tag = "operation", security(()),
     responses(
         (status = 200, body = String, content_type = "application/openmetrics-text"),
-        (status = 404, body = Problem),
+        (status = 401, body = Problem),
+        (status = 404, body = Problem, description = "neither a token nor METRICS_PUBLIC is set"),
         (status = 503, body = Problem),
     ))]
 async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<impl IntoResponse> {
     if !may_read(&app.config.metrics, &headers) {
-        return Err(Error::NotFound("Route"));
+        let is_there = app.config.metrics.token.is_some();
+        return Err(if is_there { Error::Unauthenticated } else { Error::NotFound("Route") });
     }
     let backlog = super::backlog(&app.db).await?;
     let text = app.metrics.render(backlog.depth, backlog.oldest_seconds);

@@ -7,6 +7,7 @@ mod configuration;
 #[path = "../shared/database.rs"]
 mod database;
 mod neighbours;
+mod operate;
 mod outcomes;
 mod sending;
 mod support;

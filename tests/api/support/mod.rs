@@ -35,6 +35,7 @@ impl TestApp {
             ("HOST", "127.0.0.1".to_owned()),
             ("DATABASE_URL", url.clone()),
             ("POSTROOM_SANDBOX", "true".to_owned()),
+            ("METRICS_TOKEN", "metrics-token".to_owned()),
             ("POSTROOM_HELO_NAME", "postroom.test".to_owned()),
             ("POSTROOM_QUEUE_POLL", "100ms".to_owned()),
             ("POSTROOM_SMTP_GREETING_TIMEOUT", "1s".to_owned()),
