@@ -88,9 +88,14 @@ pub fn decide(trial: &Trial, at: usize, pending: &Pending, setting: &Setting) ->
 pub fn unasked(pending: &Pending, setting: &Setting) -> Change {
     let recipient = &pending.due;
     match &pending.fallback {
-        Some(fallback) if setting.crowded => {
-            Change { wait: SOON, attempt_id: None, ..fallback.clone() }
-        }
+        // Soon, and not one more fault: the relay that is full does its part.
+        Some(fallback) if setting.crowded && !fallback.to.is_settled() => Change {
+            wait: SOON,
+            attempt_id: None,
+            tried: false,
+            faulted: false,
+            ..fallback.clone()
+        },
         Some(fallback) => Change { attempt_id: None, ..fallback.clone() },
         None if setting.crowded => {
             let wait = SOON;
