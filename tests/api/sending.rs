@@ -1,8 +1,13 @@
 //! One message from end to end.
 
+use std::time::Duration;
+
 use serde_json::json;
 
-use crate::support::{TestApp, message};
+use crate::support::{
+    TestApp, message,
+    relay::{Script, ScriptedRelay},
+};
 
 #[tokio::test]
 async fn a_message_arrives_and_says_so() {
@@ -79,5 +84,55 @@ async fn bad_input_is_a_4xx_with_a_path_and_stores_nothing() {
         assert!(!refused["issues"].as_array().unwrap().is_empty(), "{body} {refused}");
     }
     assert_eq!(t.get("/jobs").await.is(200), json!([]));
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn an_idempotency_key_is_free_again_after_its_day() {
+    let t = TestApp::start().await;
+    let key = [("idempotency-key", "order-42")];
+    let post = || t.with_headers(&t.key, "POST", "/send", Some(message("a@example.net")), &key);
+    let first = post().await.is(202)["id"].clone();
+    assert_eq!(post().await.is(202)["id"], first);
+    let age = async |hours: i32| {
+        sqlx::query(
+            "update idempotency_keys set expires_at = expires_at - make_interval(hours => $1)",
+        )
+        .bind(hours)
+        .execute(&t.db)
+        .await
+        .unwrap();
+    };
+    age(23).await;
+    assert_eq!(post().await.is(202)["id"], first);
+    age(2).await;
+    assert_ne!(post().await.is(202)["id"], first);
+    t.settled(first.as_str().unwrap()).await;
+    t.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_urgent_overtakes_what_is_not() {
+    let t = TestApp::start().await;
+    let slow =
+        ScriptedRelay::start(Script { pace: Duration::from_millis(300), ..Script::default() })
+            .await;
+    let new = json!({
+        "name": "slow", "host": "127.0.0.1", "port": slow.port, "secure": false, "fromAddress": "app@example.com",
+        "domain": "example.com", "priority": 1, "maxConnections": 1,
+    });
+    t.post("/admin/api/smtp-accounts", new).await.is(201);
+    let mut ids = Vec::new();
+    for priority in ["bulk", "bulk", "bulk", "normal", "high"] {
+        let mut body = message("a@example.net");
+        body["priority"] = json!(priority);
+        ids.push(t.post("/send", body).await.is(202)["id"].as_str().unwrap().to_owned());
+    }
+    let mut ended = Vec::new();
+    for id in &ids {
+        ended.push(t.settled(id).await["completedAt"].as_str().unwrap().to_owned());
+    }
+    // The first was on its way before the others came; of those that waited, the urgent go first.
+    assert!(ended[4] < ended[3] && ended[3] < ended[1] && ended[3] < ended[2], "{ended:?}");
     t.stop().await;
 }

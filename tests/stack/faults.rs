@@ -117,6 +117,35 @@ async fn a_stop_out_of_patience_is_no_death_and_leaves_the_truth() {
 }
 
 #[tokio::test]
+async fn a_message_whose_process_died_twice_is_sent_once_more_and_alone() {
+    let it = Setting::new(Duration::ZERO).await;
+    sqlx::raw_sql("update jobs set deaths = 2").execute(&it.db).await.unwrap();
+    let mut process = it.serve();
+    until("it is sent", async || it.state().await == "sent").await;
+    assert_eq!(it.copies(), 1);
+    process.kill().unwrap();
+    process.wait().unwrap();
+}
+
+#[tokio::test]
+async fn no_log_line_holds_an_address_a_body_or_a_secret() {
+    let it = Setting::new(Duration::ZERO).await;
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let file = log.reopen().unwrap();
+    let mut process = it.command().env("LOG_LEVEL", "debug").stderr(file).spawn().unwrap();
+    until("it is sent", async || it.state().await == "sent").await;
+    signal(&process, Signal::SIGTERM);
+    let ended = tokio::task::spawn_blocking(move || process.wait()).await.unwrap();
+    assert!(ended.unwrap().success());
+    let text = std::fs::read_to_string(log.path()).unwrap();
+    assert!(text.contains("stopped"), "nothing was logged: {text}");
+    let secret = it.secret.split(':').nth(1).unwrap();
+    for hidden in ["a@example.net", "app@example.com", "body of", secret] {
+        assert!(!text.contains(hidden), "{hidden} is in the log");
+    }
+}
+
+#[tokio::test]
 async fn a_message_that_ended_its_process_three_times_is_dead_and_says_why() {
     let it = Setting::new(Duration::ZERO).await;
     // Two deaths are on its record, and its third owner has been silent for long.

@@ -72,7 +72,15 @@ pub fn lane_relays(candidates: &[Candidate], sender_domain: &str) -> Vec<usize> 
                 || relay.domain.as_deref() == Some(sender_domain)
                 || of_domain(&relay.from_address))
     };
-    (0..candidates.len()).filter(|at| serves(&candidates[*at])).collect()
+    // As in `eligible`: where a real relay serves all senders of the domain, no sandbox does.
+    let serves_all = |relay: &Candidate| {
+        let all = relay.any_sender || relay.domain.as_deref() == Some(sender_domain);
+        relay.active && !relay.sandbox && all
+    };
+    let is_real = candidates.iter().any(serves_all);
+    (0..candidates.len())
+        .filter(|at| serves(&candidates[*at]) && !(is_real && candidates[*at].sandbox))
+        .collect()
 }
 
 #[cfg(test)]
@@ -161,5 +169,15 @@ mod tests {
         for at in order(&candidates) {
             assert!(lane_relays(&candidates, "example.com").contains(&at));
         }
+    }
+
+    #[test]
+    fn a_lane_counts_no_places_of_a_sandbox_that_its_messages_cannot_use() {
+        let sandbox = Candidate { sandbox: true, ..any(1) };
+        let whole = [sandbox.clone(), relay(2, Some("example.com"), "a@example.com")];
+        assert_eq!(lane_relays(&whole, "example.com"), [1]);
+        // One sender's own relay leaves the sandbox to the other senders of the domain.
+        let one = [sandbox, relay(2, None, "a@example.com")];
+        assert_eq!(lane_relays(&one, "example.com"), [0, 1]);
     }
 }
