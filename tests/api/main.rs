@@ -6,6 +6,7 @@ mod access;
 mod configuration;
 #[path = "../shared/database.rs"]
 mod database;
+mod dry_run;
 mod neighbours;
 mod operate;
 mod outcomes;

@@ -86,8 +86,7 @@ pub async fn accept(
     message: &NewMessage,
     idempotency_key: Option<&str>,
 ) -> Result<(Uuid, bool)> {
-    let from = sender(sending, actor, message)?;
-    let item = item(sending, actor, message, &from, idempotency_key);
+    let item = prepare(sending, actor, message, idempotency_key)?;
     let id = item.message_id;
     match sending.accepting.put(item).await? {
         Accepted::New => {
@@ -102,6 +101,17 @@ pub async fn accept(
         )),
         Accepted::Suppressed(list) => Err(Error::Suppressed(list)),
     }
+}
+
+/// Everything that is judged and made before the database is asked.
+pub(super) fn prepare(
+    sending: &Sending,
+    actor: &Actor,
+    message: &NewMessage,
+    idempotency_key: Option<&str>,
+) -> Result<Item> {
+    let from = sender(sending, actor, message)?;
+    Ok(item(sending, actor, message, &from, idempotency_key))
 }
 
 /// The sender of the message: as asked for, or the first relay's. Some relay must be eligible for
@@ -289,7 +299,7 @@ fn earlier(item: &Item, known: &[store::accept::Earlier]) -> Option<Accepted> {
 }
 
 /// The item with its suppressed recipients marked; or the list of them, if that refuses it.
-fn judged(
+pub(super) fn judged(
     mut item: Item,
     suppressed: &HashMap<String, String>,
 ) -> std::result::Result<Item, Vec<SuppressedRecipient>> {

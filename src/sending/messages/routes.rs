@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::{
     SendRequest, accept,
+    dry_run::{self, DryRun},
     resolve::{self, Resolution},
     store::{load, read},
     view::Job,
@@ -42,23 +43,56 @@ pub fn router(sending: Sending) -> OpenApiRouter {
         .with_state(sending)
 }
 
+/// How a message is taken.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase")]
+struct SendQuery {
+    /// `true`, `1` or nothing: judge the request, say what would be sent, and keep nothing.
+    dry_run: Option<String>,
+    /// Not together with `dryRun`, which waits for nothing.
+    wait: Option<String>,
+}
+
+impl SendQuery {
+    /// A value that is neither yes nor no is refused: who asks for a dry run must not send.
+    fn is_dry(&self) -> Result<bool> {
+        let dry = match self.dry_run.as_deref() {
+            Some("" | "1" | "true") => true,
+            None | Some("0" | "false") => false,
+            Some(_) => return Err(Error::invalid("dryRun", "must be true or false")),
+        };
+        if dry && matches!(self.wait.as_deref(), Some("" | "1" | "true")) {
+            return Err(Error::invalid("wait", "not together with dryRun"));
+        }
+        Ok(dry)
+    }
+}
+
 /// Takes a message. It is kept when the answer goes out, and sent from then on.
 ///
 /// `Idempotency-Key` (at most 256 characters, good for 24 hours): the same request gives the same
 /// message, another one under the same key is refused with 409.
+///
+/// With `?dryRun` nothing is kept or sent, and the answer is 200 with what would be.
 #[utoipa::path(post, path = "/send", tag = "sending", security(("ApiKeyAuth" = [])),
-    params(("Idempotency-Key" = Option<String>, Header)), request_body = SendRequest,
-    responses((status = 202, body = Job), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+    params(SendQuery, ("Idempotency-Key" = Option<String>, Header)), request_body = SendRequest,
+    responses((status = 200, body = DryRun), (status = 202, body = Job), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
 async fn send(
     State(sending): State<Sending>,
     SendKey(actor): SendKey,
+    Query(query): Query<SendQuery>,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Result<Response> {
+    let dry = query.is_dry()?;
     let key = idempotency_key(&headers)?;
     let request: SendRequest =
         serde_json::from_value(body).map_err(|error| Error::invalid("", error.to_string()))?;
     let message = request.parse(sending.app.now(), ATTACHMENTS).map_err(Error::issues)?;
+    if dry {
+        return Ok(Json(dry_run::dry_run(&sending, &actor, &message).await?).into_response());
+    }
     let (id, replay) = accept::accept(&sending, &actor, &message, key).await?;
     let job = one(&sending, Sees::Own(actor.key.id), id).await?;
     let mut answer = serde_json::to_value(job).unwrap_or_default();
