@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use secrecy::ExposeSecret as _;
 use sqlx::{
     Connection as _, PgConnection, PgPool,
-    migrate::MigrateError,
+    migrate::{MigrateError, Migrator},
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -15,6 +15,9 @@ use crate::{config, secrets::SecretRing};
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// Claims, heartbeats and hints are short: a few connections carry them all.
 const RELAXED_CONNECTIONS: u32 = 4;
+
+/// The migrations that this binary knows.
+static MIGRATIONS: Migrator = sqlx::migrate!();
 
 /// Pools apart, so that no use of the database starves another.
 #[derive(Debug, Clone)]
@@ -92,7 +95,7 @@ pub async fn migrate(db: &PgPool) -> anyhow::Result<()> {
     )
     .fetch_one(&mut conn)
     .await?;
-    let done = sqlx::migrate!().run(&mut conn).await;
+    let done = MIGRATIONS.run(&mut conn).await;
     // What remains open closes with the process.
     let _ = conn.close().await;
     match done {
@@ -103,6 +106,51 @@ pub async fn migrate(db: &PgPool) -> anyhow::Result<()> {
         ),
         Err(error) => Err(error).context("the database could not be brought up to date"),
     }
+}
+
+/// How the schema of a database stands to what this binary knows, by versions of migrations.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Schema {
+    pub applied: usize,
+    /// Known here, and not applied.
+    pub missing: Vec<i64>,
+    /// Applied, and not known here: a newer Postroom made them.
+    pub newer: Vec<i64>,
+    /// Begun and not finished, or applied with another text.
+    pub broken: Vec<i64>,
+}
+
+/// Looks at the schema, and changes nothing.
+pub async fn schema(db: &PgPool) -> Result<Schema, sqlx::Error> {
+    let mut conn = db.acquire().await?;
+    let there =
+        sqlx::query_scalar!(r#"select to_regclass('_sqlx_migrations') is not null as "it!""#);
+    let mut found: Vec<(i64, bool, Vec<u8>)> = Vec::new();
+    if there.fetch_one(&mut *conn).await? {
+        // The table is the library's, so the compiler's check does not know it.
+        let rows = "select version, success, checksum from _sqlx_migrations order by version";
+        found = sqlx::query_as(rows).fetch_all(&mut *conn).await?;
+    }
+    Ok(compare(&found))
+}
+
+fn compare(found: &[(i64, bool, Vec<u8>)]) -> Schema {
+    let known = || MIGRATIONS.iter().filter(|it| !it.migration_type.is_down_migration());
+    let mut schema = Schema { applied: found.len(), ..Schema::default() };
+    for (version, success, checksum) in found {
+        match known().find(|it| it.version == *version) {
+            None => schema.newer.push(*version),
+            Some(it) if !success || it.checksum.as_ref() != checksum.as_slice() => {
+                schema.broken.push(*version);
+            }
+            Some(_) => (),
+        }
+    }
+    schema.missing = known()
+        .map(|it| it.version)
+        .filter(|version| !found.iter().any(|(known, ..)| known == version))
+        .collect();
+    schema
 }
 
 /// Refuses a secret key that is not the one that sealed what is in this database.

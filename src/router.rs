@@ -17,7 +17,7 @@ use crate::{
 pub fn router(app: &App, sending: &Sending) -> Router {
     let (router, document) = routes(app, sending).split_for_parts();
     let document = get(async move || Json(document.clone()));
-    layers::wrap(router.route("/openapi.json", document))
+    layers::wrap(router.route("/openapi.json", document), app.metrics.clone())
 }
 
 /// The document of what [`router`] serves.
@@ -28,6 +28,7 @@ pub fn openapi(app: &App, sending: &Sending) -> OpenApi {
 fn routes(app: &App, sending: &Sending) -> OpenApiRouter {
     let router = OpenApiRouter::with_openapi(surface::openapi::base())
         .merge(operate::health::router(app.clone()))
+        .merge(operate::ready::router(app.clone()))
         .merge(operate::metrics::router(app.clone()))
         .merge(accounts::api_keys::router(app.clone()))
         .merge(sending::relays::router(sending.clone()))

@@ -47,14 +47,16 @@ impl House {
 /// The handles of an [`App`], with nothing asked of the database.
 pub fn app(config: Config, pools: &Pools) -> App {
     let (lease, poll) = (config.queue.lease, config.queue.poll);
-    let queue = Queue::new(pools.workers.clone(), pools.relaxed.clone(), lease, poll);
+    let metrics = Arc::new(Metrics::new());
+    let durable_and_relaxed = (pools.workers.clone(), pools.relaxed.clone());
+    let queue = Queue::new(durable_and_relaxed, lease, poll, metrics.clone());
     App {
         secrets: config.secrets.ring.clone(),
         config: Arc::new(config),
         db: pools.api.clone(),
         workers_db: pools.workers.clone(),
         queue: Arc::new(queue),
-        metrics: Arc::new(Metrics::new()),
+        metrics,
     }
 }
 

@@ -25,7 +25,7 @@ pub use environment::{Environment, environment, machine_name};
 pub use http::Http;
 pub use log::{Log, LogFormat, LogLevel};
 pub use network::RelayNetworks;
-pub use operation::{Dev, Metrics, Sandbox, Secrets, Stop};
+pub use operation::{Dev, Metrics, Ready, Sandbox, Secrets, Stop};
 pub use problem::{Problem, Problems};
 pub use queue::Queue;
 pub use reader::{Origin, Shown};
@@ -46,6 +46,7 @@ pub struct Config {
     pub secrets: Secrets,
     pub log: Log,
     pub metrics: Metrics,
+    pub ready: Ready,
     pub stop: Stop,
     pub sandbox: Sandbox,
     pub dev: Dev,
@@ -102,6 +103,7 @@ pub fn explain(env: &Environment, file: Option<&str>, generated: &Environment) -
     let secrets = Secrets::read(&mut reader);
     let log = Log::read(&mut reader);
     let metrics = Metrics::read(&mut reader);
+    let ready = Ready::read(&mut reader);
     let stop = Stop::read(&mut reader);
     let sandbox = Sandbox::read(&mut reader);
     let dev = Dev::read(&mut reader);
@@ -117,6 +119,7 @@ pub fn explain(env: &Environment, file: Option<&str>, generated: &Environment) -
                 secrets,
                 log,
                 metrics,
+                ready,
                 stop,
                 sandbox,
                 dev,

@@ -20,6 +20,12 @@ pub struct Metrics {
 }
 
 #[derive(Debug, Clone)]
+pub struct Ready {
+    /// A job that has been due for longer makes this Postroom unready; without it, age only warns.
+    pub oldest_job: Option<Duration>,
+}
+
+#[derive(Debug, Clone)]
 pub struct Stop {
     /// How long a stop waits for what is under way.
     pub patience: Duration,
@@ -69,6 +75,18 @@ impl Metrics {
                 value::flag,
             ),
         }
+    }
+}
+
+impl Ready {
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        let oldest_job = r.optional(
+            "POSTROOM_READY_OLDEST_JOB",
+            "ready.oldest_job",
+            "How long a job may be due before `/health/ready` answers 503; without it, age only warns.",
+            value::span(1.0..=2_592_000.0),
+        );
+        Self { oldest_job }
     }
 }
 

@@ -1,10 +1,13 @@
 //! What every request passes through: an id, a log line, security headers, a net for panics.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     Router,
-    extract::{MatchedPath, Request},
+    extract::{MatchedPath, Request, State},
     http::{HeaderName, HeaderValue},
     middleware::{self, Next},
     response::{IntoResponse, Response},
@@ -13,7 +16,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::error::Error;
+use crate::{error::Error, metrics::Metrics};
 
 /// The id of a request: the caller's own where it is harmless, else a new one.
 #[derive(Debug, Clone)]
@@ -46,7 +49,7 @@ const SECURITY: &[(&str, &str)] = &[
 ];
 
 /// Wraps the whole router.
-pub fn wrap(router: Router) -> Router {
+pub fn wrap(router: Router, metrics: Arc<Metrics>) -> Router {
     router
         .fallback(async || Error::NotFound("Route"))
         .method_not_allowed_fallback(async || {
@@ -60,10 +63,10 @@ pub fn wrap(router: Router) -> Router {
             }
             .into_response()
         }))
-        .layer(middleware::from_fn(around))
+        .layer(middleware::from_fn_with_state(metrics, around))
 }
 
-async fn around(mut request: Request, next: Next) -> Response {
+async fn around(State(metrics): State<Arc<Metrics>>, mut request: Request, next: Next) -> Response {
     let id = RequestId(
         request
             .headers()
@@ -76,7 +79,7 @@ async fn around(mut request: Request, next: Next) -> Response {
         request.extensions().get::<MatchedPath>().map_or("(none)", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
     // The route as written, never the URL: a query may hold what no log should.
-    let span = tracing::info_span!("request", request.id = %id.0, http.method = %method, http.route = route);
+    let span = tracing::info_span!("request", request.id = %id.0, http.method = %method, http.route = %route);
     request.extensions_mut().insert(id.clone());
     let begun = Instant::now();
     let answered = tokio::time::timeout(PATIENCE, next.run(request).instrument(span.clone())).await;
@@ -84,10 +87,12 @@ async fn around(mut request: Request, next: Next) -> Response {
         let source = anyhow::anyhow!("no answer within {PATIENCE:?}");
         Error::Unavailable { neighbour: "the database", source }.into_response()
     });
+    let took = begun.elapsed();
+    metrics.http.answered(method.as_str(), &route, response.status().as_u16(), took);
     span.in_scope(|| {
         tracing::info!(
             http.status = response.status().as_u16(),
-            ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             "answered"
         );
     });

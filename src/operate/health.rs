@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::Backlog;
+use super::{Backlog, store};
 use crate::{app::App, error::Result};
 
 /// A database that does not answer in this time counts as away.
@@ -61,8 +61,5 @@ async fn health(State(Watch { app, since }): State<Watch>) -> (StatusCode, Json<
 }
 
 async fn look(app: &App) -> Result<(i64, Backlog)> {
-    let accounts = sqlx::query_scalar!(r#"select count(*) as "count!" from relays where active"#)
-        .fetch_one(&app.db)
-        .await?;
-    Ok((accounts, super::backlog(&app.db).await?))
+    Ok((store::active_relays(&app.db).await?, store::backlog(&app.db).await?))
 }

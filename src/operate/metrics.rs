@@ -1,20 +1,29 @@
 //! `/metrics`, for Prometheus: by a token, for everybody, or not there at all.
 
+use std::time::Duration;
+
 use axum::{
     extract::State,
     http::{HeaderMap, header},
     response::IntoResponse,
 };
 use secrecy::ExposeSecret as _;
+use sqlx::PgPool;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+use super::store;
 use crate::{
     app::App,
     config,
     error::{Error, Result},
     http::problem::Problem,
+    metrics::{Kind, Pool, Snapshot, Work},
     secrets::same_secret,
+    sending::messages,
 };
+
+/// A database that does not answer in this time counts as away, and the rest is shown without it.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -29,16 +38,45 @@ pub fn router(app: App) -> OpenApiRouter {
         (status = 200, body = String, content_type = "application/openmetrics-text"),
         (status = 401, body = Problem),
         (status = 404, body = Problem, description = "neither a token nor METRICS_PUBLIC is set"),
-        (status = 503, body = Problem),
     ))]
 async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<impl IntoResponse> {
     if !may_read(&app.config.metrics, &headers) {
         let is_there = app.config.metrics.token.is_some();
         return Err(if is_there { Error::Unauthenticated } else { Error::NotFound("Route") });
     }
-    let backlog = super::backlog(&app.db).await?;
-    let text = app.metrics.render(backlog.depth, backlog.oldest_seconds);
+    let work = match tokio::time::timeout(PATIENCE, work(&app)).await {
+        Ok(Ok(work)) => Some(work),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "the metrics are shown without the database");
+            None
+        }
+        Err(_) => None,
+    };
+    let text = app.metrics.render(&Snapshot { pools: pools(&app), relays: Vec::new(), work });
     Ok(([(header::CONTENT_TYPE, TYPE)], text))
+}
+
+async fn work(app: &App) -> Result<Work> {
+    let mut work = store::work(&app.db, app.queue.lease.as_secs_f64()).await?;
+    // An empty queue is shown as such, and not left out.
+    if !work.kinds.iter().any(|it| it.kind == messages::KIND) {
+        work.kinds.push(Kind { kind: messages::KIND.to_owned(), ..Kind::default() });
+    }
+    Ok(work)
+}
+
+fn pools(app: &App) -> Vec<Pool> {
+    let pool = |name, pool: &PgPool| Pool {
+        name,
+        open: pool.size(),
+        idle: u32::try_from(pool.num_idle()).unwrap_or(u32::MAX),
+        most: pool.options().get_max_connections(),
+    };
+    vec![
+        pool("api", &app.db),
+        pool("workers", &app.workers_db),
+        pool("relaxed", app.queue.relaxed()),
+    ]
 }
 
 fn may_read(settings: &config::Metrics, headers: &HeaderMap) -> bool {

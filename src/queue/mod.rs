@@ -22,12 +22,16 @@ mod keep;
 mod store;
 mod worker;
 
-use std::{collections::HashMap, sync::Mutex, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use crate::error::Result;
+use crate::{error::Result, metrics::Metrics};
 
 pub use bell::{Bell, Channel, listen};
 pub use grouped::Grouped;
@@ -123,10 +127,18 @@ pub struct Queue {
     pub bell: Bell,
     /// The leases this process works on: lease → job. The heartbeat keeps these.
     held: Mutex<HashMap<Uuid, Uuid>>,
+    metrics: Arc<Metrics>,
+    /// When the worker last looked for work, whatever came of it.
+    looked: Mutex<Instant>,
 }
 
 impl Queue {
-    pub fn new(db: PgPool, relaxed: PgPool, lease: Duration, poll: Duration) -> Self {
+    pub fn new(
+        (db, relaxed): (PgPool, PgPool),
+        lease: Duration,
+        poll: Duration,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             process_id: Uuid::now_v7(),
             lease,
@@ -135,7 +147,24 @@ impl Queue {
             db,
             relaxed,
             held: Mutex::default(),
+            metrics,
+            looked: Mutex::new(Instant::now()),
         }
+    }
+
+    /// The pool of claims and heartbeats, for who counts its connections.
+    pub fn relaxed(&self) -> &PgPool {
+        &self.relaxed
+    }
+
+    /// How long ago the worker of this process last looked for work: more than some seconds beyond
+    /// [`poll`](Self::poll), and it hangs.
+    pub fn since_looked(&self) -> Duration {
+        self.looked.lock().expect("no holder panics").elapsed()
+    }
+
+    fn has_looked(&self) {
+        *self.looked.lock().expect("no holder panics") = Instant::now();
     }
 
     fn hold(&self, lease: &Lease) {

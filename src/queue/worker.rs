@@ -29,6 +29,7 @@ pub async fn work<W: Work>(queue: Arc<Queue>, work: Arc<W>, stop: CancellationTo
             Ok(()) => (),
             Err(error) => tracing::warn!(%error, "could not claim work"),
         }
+        crew.queue.has_looked();
         tokio::select! {
             () = stop.cancelled() => break,
             () = crew.queue.bell.rung() => (),
@@ -84,9 +85,11 @@ impl<W: Work> Crew<W> {
             return Ok(());
         }
         let queue = &self.queue;
+        let begun = Instant::now();
         let leases =
             store::claim(&queue.relaxed, W::KIND, queue.process_id, queue.lease, &lanes, &free)
                 .await?;
+        queue.metrics.claimed(leases.len(), begun.elapsed());
         leases.into_iter().for_each(|lease| self.start(lease));
         Ok(())
     }

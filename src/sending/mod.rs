@@ -209,7 +209,7 @@ impl Sending {
     }
 
     fn over(app: &App, relays: Arc<relays::Book>, tasks: &TaskTracker) -> Self {
-        let db = app.db.clone();
+        let (db, metrics) = (app.db.clone(), app.metrics.clone());
         let accepting = Grouped::start(
             tasks,
             ACCEPT.0,
@@ -217,8 +217,8 @@ impl Sending {
             |it: &Item| it.bytes.len(),
             |it: &Item| it.idempotency.as_ref().map(|it| (it.api_key_id, it.key.clone())),
             move |items: Arc<Vec<Item>>| {
-                let db = db.clone();
-                async move { accept::accept_many(&db, &items).await }
+                let (db, metrics) = (db.clone(), metrics.clone());
+                async move { accept::accept_many(&db, &metrics, &items).await }
             },
         );
         let work = Arc::new(Deliver::start(app.clone(), relays.clone(), tasks));

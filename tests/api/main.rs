@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod access;
+mod alerts;
 mod configuration;
 #[path = "../shared/database.rs"]
 mod database;

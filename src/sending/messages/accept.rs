@@ -13,6 +13,7 @@ use crate::{
     address::Mailbox,
     error::{Error, Result, SuppressedRecipient},
     events::{self, Event},
+    metrics::Metrics,
     queue::{self, NewJob, Priority},
     sending::Sending,
 };
@@ -66,6 +67,15 @@ impl Item {
     pub fn n_open(&self) -> usize {
         self.recipients.iter().filter(|it| it.suppressed.is_none()).count()
     }
+
+    /// For the metrics: those who are suppressed already, and a message that has nobody else.
+    fn count(&self, metrics: &Metrics) {
+        let suppressed = self.recipients.iter().filter(|it| it.suppressed.is_some());
+        suppressed.for_each(|_| metrics.sending.recipient("suppressed"));
+        if self.n_open() == 0 {
+            metrics.sending.settled("suppressed", 0.0);
+        }
+    }
 }
 
 /// How a message was taken.
@@ -90,7 +100,6 @@ pub async fn accept(
     let id = item.message_id;
     match sending.accepting.put(item).await? {
         Accepted::New => {
-            sending.app.metrics.accepted();
             sending.app.queue.bell.ring();
             Ok((id, false))
         }
@@ -205,7 +214,7 @@ fn item(
 
 /// Writes messages together, in one transaction. An item whose own commit had no answer finds
 /// itself written, and is not written again.
-pub async fn accept_many(db: &PgPool, items: &[Item]) -> Result<Vec<Accepted>> {
+pub async fn accept_many(db: &PgPool, metrics: &Metrics, items: &[Item]) -> Result<Vec<Accepted>> {
     let mut tx = db.begin().await?;
     let ids: Vec<Uuid> = items.iter().map(|it| it.message_id).collect();
     let written = store::accept::written(&mut tx, &ids).await?;
@@ -243,7 +252,10 @@ pub async fn accept_many(db: &PgPool, items: &[Item]) -> Result<Vec<Accepted>> {
     }
     write(&mut tx, &ready).await?;
     tx.commit().await?;
+    ready.iter().for_each(|it| it.count(metrics));
     answers.extend(ready.iter().map(|it| (it.message_id, Accepted::New)));
+    let new = answers.values().filter(|it| matches!(it, Accepted::New));
+    new.for_each(|_| metrics.sending.accepted());
     Ok(items.iter().filter_map(|it| answers.remove(&it.message_id)).collect())
 }
 

@@ -5,7 +5,8 @@ use crate::{app::App, error::Result};
 
 /// Ends the waiting of all messages whose time is over.
 pub async fn expire(app: &App) -> Result<()> {
-    while store::expire::expire(&app.workers_db, app.config.sending.retry_window).await? > 0 {}
+    let window = app.config.sending.retry_window;
+    while store::expire::expire(&app.workers_db, &app.metrics, window).await? > 0 {}
     Ok(())
 }
 

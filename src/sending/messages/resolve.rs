@@ -50,7 +50,14 @@ pub struct Resolution {
 
 /// Carries out a resolution, for whoever may see the message.
 pub async fn resolve(app: &App, actor: &Actor, id: Uuid, resolution: &Resolution) -> Result<()> {
-    store::resolve::resolve(&app.db, id, actor.decides()?, resolution, &actor.who()).await?;
+    store::resolve::resolve(
+        (&app.db, &app.metrics),
+        id,
+        actor.decides()?,
+        resolution,
+        &actor.who(),
+    )
+    .await?;
     if resolution.answer == Answer::Resend {
         app.queue.bell.ring();
     }

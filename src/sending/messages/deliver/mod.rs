@@ -23,6 +23,7 @@ use super::{
         complete::{self, Report, Taken},
         mark::{self, Mark},
         recover,
+        settle::Settled,
     },
 };
 use crate::{
@@ -54,7 +55,7 @@ impl Deliver {
                 async move { mark::mark(&db, &marks, lease).await }
             },
         );
-        let db = app.workers_db.clone();
+        let (db, metrics) = (app.workers_db.clone(), app.metrics.clone());
         let reports = Grouped::start(
             tasks,
             200,
@@ -62,8 +63,8 @@ impl Deliver {
             |_| 0,
             |it: &Report| Some(it.message_id),
             move |reports: Arc<Vec<Report>>| {
-                let db = db.clone();
-                async move { complete::complete(&db, &reports).await }
+                let (db, metrics) = (db.clone(), metrics.clone());
+                async move { complete::complete(&db, &metrics, &reports).await }
             },
         );
         Self { app, relays, marks, reports }
@@ -88,6 +89,11 @@ impl Work for Deliver {
     }
 
     async fn abandoned(&self, conn: &mut PgConnection, jobs: &[Abandoned]) -> Result<()> {
-        recover::abandoned(conn, jobs, self.app.config.sending.on_unknown).await
+        let (told, settled) =
+            recover::abandoned(conn, jobs, self.app.config.sending.on_unknown).await?;
+        // Not committed yet: if that fails, it is done, and counted, again.
+        told.iter().for_each(|state| self.app.metrics.sending.recipient(state));
+        Settled::tell(&settled, &self.app.metrics);
+        Ok(())
     }
 }

@@ -46,11 +46,18 @@ pub async fn run(work: &Deliver, lease: &Lease) -> Result<Step> {
         return Ok(write(work, report(work, lease, Vec::new(), false)).await);
     }
     let content = load::content(db, lease.job_id).await?;
+    let loaded = work.app.now();
+    let mut untried = head.untried;
     let mut groups = grouped(&relays(work, &head)?, due);
     while let Some(group) = groups.pop_front() {
         let setting = turn::Setting { work, head: &head, lease, content: &content };
         let Turn { attempts, changes, onward } = turn::take(&setting, group).await;
         groups.extend(onward);
+        if let Some(first) = attempts.first().filter(|_| untried) {
+            let since = (first.started_at - loaded).to_std().unwrap_or_default();
+            work.app.metrics.sending.first_attempt(head.age + since.as_secs_f64());
+            untried = false;
+        }
         // Each outcome is on disk before the next mark; with the last one the lease goes.
         let keep = !groups.is_empty();
         let learnt = Report { attempts, ..report(work, lease, changes, keep) };

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::group::Pending;
 use crate::{
+    metrics::Attempt,
     on_unknown::OnUnknown,
     outside::smtp::{Fault, FaultKind, NotForThisRelay, Phase, Reply},
     sending::{
@@ -188,6 +189,17 @@ impl Trial {
     /// Whether the dot may have been sent for this recipient: then no other relay is asked.
     pub fn may_have_sent(&self, at: usize) -> bool {
         self.marked && matches!(self.heard[at], Heard::Accepted)
+    }
+
+    /// For the metrics.
+    pub fn counted(&self) -> Attempt<'_> {
+        Attempt {
+            relay_id: self.relay_id,
+            relay_name: &self.relay_name,
+            phase: self.phase.as_str(),
+            result: self.result(),
+            took: (self.ended_at - self.started_at).to_std().unwrap_or_default(),
+        }
     }
 
     /// For the metrics and the history.

@@ -42,7 +42,7 @@ pub async fn take(setting: &Setting<'_>, mut group: Group) -> Turn {
     };
     let trial = transaction::ask(setting, &group, &mut place).await;
     place.report(trial.evidence());
-    setting.work.app.metrics.attempt(trial.result());
+    setting.work.app.metrics.sending.attempt(&trial.counted());
 
     let judging = judging(setting, &group);
     let (mut changes, mut moving, mut onward) = (Vec::new(), Vec::new(), Vec::new());

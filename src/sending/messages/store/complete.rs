@@ -10,11 +10,15 @@ use serde_json::json;
 use sqlx::{PgConnection, PgPool, postgres::types::PgInterval};
 use uuid::Uuid;
 
-use super::{attempts, lock_messages, settle};
+use super::{
+    attempts, lock_messages,
+    settle::{self, Settled},
+};
 use crate::{
     error::Result,
     events::{self, Event},
     interval::interval,
+    metrics::Metrics,
     queue,
     sending::messages::RecipientState,
 };
@@ -118,7 +122,7 @@ pub enum Taken {
 }
 
 /// Writes reports together, in one transaction.
-pub async fn complete(db: &PgPool, reports: &[Report]) -> Result<Vec<Taken>> {
+pub async fn complete(db: &PgPool, metrics: &Metrics, reports: &[Report]) -> Result<Vec<Taken>> {
     let mut tx = db.begin().await?;
     let mine: Vec<_> = reports.iter().map(|it| (it.message_id, it.lease_id)).collect();
     let leased = queue::fence(&mut tx, &mine).await?;
@@ -132,7 +136,7 @@ pub async fn complete(db: &PgPool, reports: &[Report]) -> Result<Vec<Taken>> {
     let fresh = attempts::write(&mut tx, reports, &open).await?;
     let changed = change(&mut tx, reports, &leased, &fresh).await?;
     events::emit(&mut tx, &told(reports, &changed)).await?;
-    settle::recount(&mut tx, &ids, reports, &changed).await?;
+    let settled = settle::recount(&mut tx, &ids, reports, &changed).await?;
 
     // A late truth may say that a recipient is still to be sent: then there is work again.
     settle::queue_again(&mut tx, &late).await?;
@@ -141,6 +145,8 @@ pub async fn complete(db: &PgPool, reports: &[Report]) -> Result<Vec<Taken>> {
     queue::alive(&mut tx, &kept.iter().map(|it| it.message_id).collect::<Vec<_>>()).await?;
     settle::release(&mut tx, &released.iter().map(|it| it.message_id).collect::<Vec<_>>()).await?;
     tx.commit().await?;
+    changed.iter().for_each(|it| metrics.sending.recipient(&it.state));
+    Settled::tell(&settled, metrics);
     let taken = |it: &Report| if leased.contains(&it.lease()) { Taken::Whole } else { Taken::Late };
     Ok(reports.iter().map(taken).collect())
 }
@@ -150,6 +156,7 @@ pub struct Changed {
     pub recipient_id: Uuid,
     pub message_id: Uuid,
     pub address: String,
+    pub state: String,
 }
 
 /// Under the lease a report speaks of recipients that wait, and of those that its own transaction
@@ -213,7 +220,7 @@ async fn change(
                          or (recipients.state = 'sending' and recipients.attempt_id = new.attempt_id)
                     else recipients.state in ('unknown', 'queued', 'deferred') and new.state = 'sent'
                          or recipients.state in ('unknown', 'queued') and recipients.attempt_id = new.attempt_id end
-         returning recipients.recipient_id, recipients.message_id, recipients.address"#,
+         returning recipients.recipient_id, recipients.message_id, recipients.address, recipients.state"#,
         column!(|(_, it)| it.recipient_id),
         column!(|(report, _)| leased.contains(&report.lease())),
         column!(|(_, it)| it.resend),

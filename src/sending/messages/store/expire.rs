@@ -7,11 +7,15 @@ use serde_json::json;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{lock_messages, settle};
+use super::{
+    lock_messages,
+    settle::{self, Settled},
+};
 use crate::{
     error::Result,
     events::{self, Event},
     interval::interval,
+    metrics::Metrics,
     queue,
 };
 
@@ -20,7 +24,7 @@ const BATCH: i64 = 500;
 
 /// Ends the waiting of messages that nobody works on: past their own time they expire, past the
 /// retry window they have failed. Answers how many messages.
-pub async fn expire(db: &PgPool, window: Duration) -> Result<usize> {
+pub async fn expire(db: &PgPool, metrics: &Metrics, window: Duration) -> Result<usize> {
     let mut tx = db.begin().await?;
     // The jobs are the small table. Ids are made in order of time; what is left is looked up.
     let ids = sqlx::query_scalar!(
@@ -67,9 +71,11 @@ pub async fn expire(db: &PgPool, window: Duration) -> Result<usize> {
         .collect();
     events::emit(&mut tx, &told).await?;
     last_words(&mut tx, &ids).await?;
-    settle::count(&mut tx, &ids).await?;
+    let settled = settle::count(&mut tx, &ids).await?;
     queue::end(&mut tx, &ids).await?;
     tx.commit().await?;
+    rows.iter().for_each(|row| metrics.sending.recipient(&row.state));
+    Settled::tell(&settled, metrics);
     Ok(ids.len())
 }
 

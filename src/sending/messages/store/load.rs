@@ -17,6 +17,8 @@ pub struct Head {
     pub expired: bool,
     /// Seconds since it was accepted.
     pub age: f64,
+    /// No relay has been asked yet.
+    pub untried: bool,
     pub suppression_exempt: bool,
     /// The message's own policy, else its key's.
     pub on_unknown: Option<OnUnknown>,
@@ -42,6 +44,7 @@ pub async fn head(db: &PgPool, id: Uuid) -> Result<Option<Head>> {
         r#"select message_id, from_address, size, smtputf8,
                   coalesce(messages.expires_at <= clock_timestamp(), false) as "expired!",
                   extract(epoch from clock_timestamp() - messages.created_at)::float8 as "age!",
+                  messages.started_at is null as "untried!",
                   messages.suppression_exempt, coalesce(messages.on_unknown, api_keys.on_unknown) as "on_unknown?: OnUnknown"
            from messages left join api_keys using (api_key_id)
            where message_id = $1"#,

@@ -4,7 +4,10 @@ use serde_json::json;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{attempts, lock_messages, settle};
+use super::{
+    attempts, lock_messages,
+    settle::{self, Settled},
+};
 use crate::{
     error::Result,
     events::{self, Event},
@@ -19,12 +22,13 @@ pub const MOST_RESENDS: i32 = 3;
 const DEADLY: &str = "sending this message ended its process three times";
 
 /// Recipients whose dot may have been sent become unknown, or queued again where the policy is to
-/// send again. Those of a dead job that still waited have failed, and say why.
+/// send again. Those of a dead job that still waited have failed, and say why. Answers what became
+/// of recipients and messages, for the metrics.
 pub async fn abandoned(
     conn: &mut PgConnection,
     jobs: &[Abandoned],
     instance: OnUnknown,
-) -> Result<()> {
+) -> Result<(Vec<&'static str>, Vec<Settled>)> {
     let ids: Vec<Uuid> = jobs.iter().map(|job| job.job_id).collect();
     let dead: Vec<Uuid> = jobs.iter().filter(|job| job.dead).map(|job| job.job_id).collect();
     lock_messages(conn, &ids).await?;
@@ -32,11 +36,13 @@ pub async fn abandoned(
     told.extend(failed(conn, &dead).await?);
     attempts::end_abandoned(conn, &ids, DIED).await?;
     events::emit(conn, &told).await?;
-    settle::count(conn, &ids).await?;
+    let settled = settle::count(conn, &ids).await?;
     let waiting = settle::waiting(conn, &ids).await?;
     let ended: Vec<Uuid> =
         ids.into_iter().filter(|id| !waiting.contains_key(id) && !dead.contains(id)).collect();
-    queue::end(conn, &ended).await
+    queue::end(conn, &ended).await?;
+    let states = told.iter().filter_map(|it| it.kind.strip_prefix("recipient.")).collect();
+    Ok((states, settled))
 }
 
 async fn unknown(

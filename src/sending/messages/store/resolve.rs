@@ -3,19 +3,23 @@
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::{lock_messages, settle};
+use super::{
+    lock_messages,
+    settle::{self, Settled},
+};
 use crate::{
     accounts::access::Sees,
     audit::{self, Who},
     error::{Error, Result},
     events::{self, Event},
+    metrics::Metrics,
     queue,
     sending::messages::resolve::{Answer, Resolution},
 };
 
 /// Settles unknown recipients of a message, or queues them again.
 pub async fn resolve(
-    db: &PgPool,
+    (db, metrics): (&PgPool, &Metrics),
     id: Uuid,
     sees: Sees,
     resolution: &Resolution,
@@ -69,11 +73,13 @@ pub async fn resolve(
             .execute(&mut *tx)
             .await?;
     }
-    settle::count(&mut tx, &[id]).await?;
+    let settled = settle::count(&mut tx, &[id]).await?;
     settle::queue_again(&mut tx, &[id]).await?;
     let after = serde_json::json!({ "as": resolution.answer, "recipients": rows.len() });
     audit::record(&mut tx, who, "message.resolved", ("message", id), None, Some(&after)).await?;
     tx.commit().await?;
+    Settled::tell(&settled, metrics);
+    rows.iter().for_each(|_| metrics.sending.recipient(resolution.answer.state().as_str()));
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use super::complete::{Changed, Report};
 use crate::{
     error::Result,
     events::{self, Event},
+    metrics::Metrics,
     queue::{self, NewJob, Priority},
     sending::messages::KIND,
 };
@@ -22,7 +23,7 @@ pub(super) async fn recount(
     ids: &[Uuid],
     reports: &[Report],
     changed: &[Changed],
-) -> Result<()> {
+) -> Result<Vec<Settled>> {
     note(conn, reports, changed).await?;
     count(conn, ids).await
 }
@@ -78,9 +79,24 @@ struct Facts {
     error: Option<String>,
 }
 
+/// A message that has settled just now.
+#[derive(Debug)]
+pub struct Settled {
+    pub outcome: String,
+    /// Seconds since it was accepted.
+    pub after: f64,
+}
+
+impl Settled {
+    /// For the metrics, once the transaction is committed.
+    pub fn tell(all: &[Self], metrics: &Metrics) {
+        all.iter().for_each(|it| metrics.sending.settled(&it.outcome, it.after));
+    }
+}
+
 /// Counts the recipients of these messages, which the caller has locked, and settles those whose
 /// last open recipient has an outcome. A message settles once, and tells it once.
-pub async fn count(conn: &mut PgConnection, ids: &[Uuid]) -> Result<()> {
+pub async fn count(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Settled>> {
     let settled = sqlx::query!(
         r#"with counted as materialized (
              select message_id,
@@ -110,14 +126,15 @@ pub async fn count(conn: &mut PgConnection, ids: &[Uuid]) -> Result<()> {
          where messages.message_id = counted.message_id
          returning messages.message_id, messages.outcome, messages.internet_id, messages.n_accepted,
                    messages.n_recipients, messages.last_error,
+                   extract(epoch from messages.settled_at - messages.created_at)::float8 as after,
                    (messages.settled_at is not null and old.settled_at is null) as "settled_now!""#,
         ids,
     )
     .fetch_all(&mut *conn)
     .await?;
-    let told: Vec<Event> = settled
-        .into_iter()
-        .filter(|it| it.settled_now)
+    let now: Vec<_> = settled.into_iter().filter(|it| it.settled_now).collect();
+    let told: Vec<Event> = now
+        .iter()
         .map(|it| Event {
             kind: if it.n_accepted > 0 { "send.completed" } else { "send.failed" },
             subject: "message",
@@ -128,7 +145,12 @@ pub async fn count(conn: &mut PgConnection, ids: &[Uuid]) -> Result<()> {
             }),
         })
         .collect();
-    events::emit(conn, &told).await
+    events::emit(conn, &told).await?;
+    let settled = |outcome: Option<String>, after: Option<f64>| Settled {
+        outcome: outcome.unwrap_or_default(),
+        after: after.unwrap_or_default(),
+    };
+    Ok(now.into_iter().map(|it| settled(it.outcome, it.after)).collect())
 }
 
 /// Lets go of these messages' jobs, which the caller has fenced: due again when their first
