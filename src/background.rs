@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{app::App, sending::messages::expire, upkeep::keep_doing};
+use crate::{
+    app::App,
+    sending::{limits, messages::expire},
+    upkeep::keep_doing,
+};
 
 const SECONDS: Duration = Duration::from_secs(1);
 
@@ -18,5 +22,6 @@ pub fn chores(app: &App, tasks: &TaskTracker, stop: &CancellationToken) {
         }};
     }
     chore!("messages.expire", 15 * SECONDS, expire::expire);
+    chore!("limits.forget", 3600 * SECONDS, limits::forget);
     chore!("messages.forget_keys", 3600 * SECONDS, expire::forget_keys);
 }

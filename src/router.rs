@@ -32,6 +32,8 @@ fn routes(app: &App, sending: &Sending) -> OpenApiRouter {
         .merge(operate::metrics::router(app.clone()))
         .merge(accounts::api_keys::router(app.clone()))
         .merge(sending::relays::router(sending.clone()))
+        .merge(sending::pauses::router(sending.clone()))
+        .merge(sending::limits::router(sending.clone()))
         .merge(sending::messages::router(sending.clone()));
     if app.config.sandbox.enabled {
         router.merge(sending::sandbox::router(app.clone()))

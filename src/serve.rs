@@ -110,6 +110,7 @@ pub async fn run(
     tasks.spawn(queue::listen(pools.listener, heard, stop.clone()));
     tasks.spawn(app.queue.bell.clone().pass_on(stop.clone()));
     tasks.spawn(sending.relays.clone().keep_fresh(stop.clone()));
+    tasks.spawn(sending.relays.clone().keep_tidy(stop.clone()));
 
     background::chores(&app, &tasks, &stop);
 
@@ -138,6 +139,7 @@ pub async fn run(
     let all = async {
         let (served, worked) = tokio::join!(served, worker);
         worked.context("the worker failed")?;
+        sending.relays.close().await;
         served.context("the HTTP server failed")?;
         tasks.close();
         tasks.wait().await;

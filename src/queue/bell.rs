@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 pub enum Channel {
     /// There is due work.
     Jobs,
-    /// A relay was made, changed or removed.
+    /// What the way out depends on was changed: a relay, its breaker, a pause, a limit; or a process
+    /// came or went, among which connections are divided.
     Relays,
 }
 

@@ -36,7 +36,7 @@ use crate::{error::Result, metrics::Metrics};
 pub use bell::{Bell, Channel, listen};
 pub use grouped::Grouped;
 pub use keep::{keep, let_go};
-pub use store::{NewJob, again, alive, end, enqueue, fence, lock, renew};
+pub use store::{NewJob, again, alive, end, enqueue, fence, hasten, lock, renew};
 pub use worker::work;
 
 /// Lane order within one lane.
@@ -85,11 +85,13 @@ pub enum Step {
     Later(Duration),
 }
 
-/// A lane with due work, and how many of its jobs this process runs now.
+/// A lane, and how many of its jobs this process runs now.
 #[derive(Debug, Clone)]
 pub struct Lane {
     pub name: String,
     pub running: usize,
+    /// It has work that is due. Lanes without are named too if they have work under way.
+    pub due: bool,
 }
 
 /// One kind of work.

@@ -5,7 +5,7 @@ use std::{collections::HashSet, time::Duration};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::{Lease, Priority};
+use super::{Channel, Lease, Priority};
 use crate::{error::Result, interval::interval};
 
 /// A job to be written: its id is its owner's id, so that an owner has at most one of a kind.
@@ -234,6 +234,17 @@ pub async fn again(
     Ok(())
 }
 
+/// Makes waiting jobs due now. One that is leased looks at its owner's rows again when it ends.
+pub async fn hasten(conn: &mut PgConnection, jobs: &[Uuid]) -> Result<()> {
+    sqlx::query!(
+        "update jobs set due_at = least(due_at, clock_timestamp()) where job_id = any($1) and state = 'ready'",
+        jobs,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Hands one job back before its lease ends: due after `wait`, nothing counted.
 pub(super) async fn hand_back(db: &PgPool, lease: &Lease, wait: Duration) -> Result<()> {
     sqlx::query!(
@@ -275,17 +286,22 @@ pub(super) async fn extend(
     Ok(extended.rows_affected())
 }
 
-/// Says that this process lives.
+/// Says that this process lives. The first time, all others are told.
 pub(super) async fn beat(db: &PgPool, process_id: Uuid, host: &str) -> Result<()> {
     sqlx::query!(
-        "insert into processes (process_id, host, pid, version) values ($1, $2, $3, $4)
-         on conflict on constraint processes_pkey do update set heartbeat_at = clock_timestamp()",
+        "with beaten as (
+             insert into processes (process_id, host, pid, version) values ($1, $2, $3, $4)
+             on conflict on constraint processes_pkey do update set heartbeat_at = clock_timestamp()
+             returning xmax = 0 as is_first
+         )
+         select pg_notify($5, '') from beaten where is_first",
         process_id,
         host,
         i32::try_from(std::process::id()).unwrap_or(0),
         env!("CARGO_PKG_VERSION"),
+        Channel::Relays.as_str(),
     )
-    .execute(db)
+    .fetch_optional(db)
     .await?;
     Ok(())
 }
@@ -301,13 +317,20 @@ pub(super) async fn let_go(db: &PgPool, process_id: Uuid) -> Result<()> {
     Ok(())
 }
 
-/// Says that this process left in good order, and forgets those that are long dead.
+/// Says that this process left in good order, tells all others, and forgets those that are long
+/// dead.
 pub(super) async fn leave(db: &PgPool, process_id: Uuid) -> Result<()> {
     sqlx::query!(
-        "delete from processes where process_id = $1 or heartbeat_at < clock_timestamp() - interval '1 day'",
+        "with gone as (
+             delete from processes
+             where process_id = $1 or heartbeat_at < clock_timestamp() - interval '1 day'
+             returning 1
+         )
+         select pg_notify($2, '') from gone limit 1",
         process_id,
+        Channel::Relays.as_str(),
     )
-    .execute(db)
+    .fetch_optional(db)
     .await?;
     Ok(())
 }

@@ -72,13 +72,12 @@ impl<W: Work> Crew<W> {
         if names.is_empty() {
             return Ok(());
         }
-        let lanes: Vec<Lane> =
-            names.into_iter().map(|name| Lane { running: self.running_in(&name), name }).collect();
+        let lanes = self.lanes(names);
         let free = self.work.capacity(&lanes);
         let (lanes, free): (Vec<String>, Vec<i64>) = lanes
             .into_iter()
             .zip(free)
-            .filter(|(_, free)| *free > 0)
+            .filter(|(lane, free)| lane.due && *free > 0)
             .map(|(lane, free)| (lane.name, i64::try_from(free).unwrap_or(i64::MAX)))
             .unzip();
         if lanes.is_empty() {
@@ -126,8 +125,23 @@ impl<W: Work> Crew<W> {
         self.running.values().any(|lease| lease.deaths >= 2)
     }
 
-    fn running_in(&self, lane: &str) -> usize {
-        self.running.values().filter(|lease| lease.lane == lane).count()
+    /// The lanes with due work, and those with work under way.
+    fn lanes(&self, due: Vec<String>) -> Vec<Lane> {
+        let mut running: HashMap<&str, usize> = HashMap::new();
+        for lease in self.running.values() {
+            *running.entry(&lease.lane).or_default() += 1;
+        }
+        let mut lanes: Vec<Lane> = due
+            .into_iter()
+            .map(|name| Lane { running: running.remove(&*name).unwrap_or(0), name, due: true })
+            .collect();
+        let others = running.into_iter();
+        lanes.extend(others.map(|(name, running)| Lane {
+            name: name.to_owned(),
+            running,
+            due: false,
+        }));
+        lanes
     }
 
     fn start(&mut self, lease: Lease) {

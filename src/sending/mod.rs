@@ -162,8 +162,10 @@
 //! fails each item is tried alone; answers go out after the commit; then one `NOTIFY`, a hint only.
 //! Suppressed recipients are checked in that transaction, and again before each transaction with a relay.
 
+pub mod limits;
 pub mod messages;
 pub mod outcome;
+pub mod pauses;
 pub mod relays;
 pub mod retry;
 pub mod sandbox;
@@ -206,6 +208,17 @@ impl Sending {
     /// As [`start`](Self::start), but nothing is asked of the database: enough for the API's description.
     pub fn idle(app: &App, tasks: &TaskTracker) -> Self {
         Self::over(app, relays::Book::closed(app.clone()), tasks)
+    }
+
+    /// Reads the relays, pauses and limits again: one of them was changed.
+    pub async fn read_settings(&self) {
+        self.relays.refresh().await;
+    }
+
+    /// A pause or a limit was changed: whoever waited for it is looked at again.
+    pub async fn settings_changed(&self) -> Result<()> {
+        self.read_settings().await;
+        messages::held::wake(&self.app).await
     }
 
     fn over(app: &App, relays: Arc<relays::Book>, tasks: &TaskTracker) -> Self {

@@ -180,6 +180,11 @@ pub async fn authenticate(app: &App, presented: &str) -> Result<Key> {
     Ok(key)
 }
 
+/// Whether there is a key of this id.
+pub async fn exists(conn: &mut sqlx::PgConnection, id: Uuid) -> Result<bool> {
+    Ok(store::lock(conn, id).await?.is_some())
+}
+
 pub async fn list(app: &App) -> Result<Vec<Key>> {
     store::all(&app.db).await
 }

@@ -10,6 +10,7 @@ mod compose;
 pub mod deliver;
 mod dry_run;
 pub mod expire;
+pub mod held;
 mod request;
 pub mod resolve;
 mod routes;

@@ -4,6 +4,10 @@
 //! A plain state machine; `now` is the time since some start. What concerns one message, one
 //! sender or one connection is no evidence about the relay, else one application with a wrong
 //! From would stop everybody.
+//!
+//! Each process counts faults of its own; what it makes of them is a [`Wish`], which holds for all
+//! processes once it is written over the `generation` it was made in (`store/breaker.rs`). So each
+//! change is made by one process, and told once; the probe too is handed out by such a write.
 
 use std::time::Duration;
 
@@ -18,7 +22,7 @@ const FIRST_LOGIN_REST: Duration = Duration::from_secs(5 * 60);
 const LONGEST_LOGIN_REST: Duration = Duration::from_secs(60 * 60);
 /// A probe that reports nothing for so long is lost; it is longer than all deadlines of a session
 /// together (RFC 5321 §4.5.3.2 alone gives the final dot ten minutes).
-const PROBE_PATIENCE: Duration = Duration::from_secs(20 * 60);
+pub const PROBE_PATIENCE: Duration = Duration::from_secs(20 * 60);
 
 /// What a session told about its relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,156 +50,161 @@ impl From<&Verdict> for Evidence {
     }
 }
 
-/// Admission to one session. It names the state it was given in: what an older session reports
-/// after the breaker has moved on changes nothing.
+/// How a breaker stands, for all processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pass(u64);
+pub enum Standing {
+    Closed,
+    /// Rests; from `until` on one session may find out whether the relay is back.
+    Open {
+        until: Duration,
+    },
+    /// One session finds out; from `until` on it is taken for lost.
+    HalfOpen {
+        until: Duration,
+    },
+}
+
+/// What all processes share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shared {
+    /// Counts the changes.
+    pub generation: i64,
+    pub standing: Standing,
+    /// How long the present rest is; the next one is longer.
+    pub rest: Duration,
+}
+
+impl Shared {
+    /// Of a relay that never failed.
+    pub const NEW: Self = Self { generation: 0, standing: Standing::Closed, rest: Duration::ZERO };
+}
+
+/// Admission to one session. It names the generation it was given in: what an older session
+/// reports after the breaker has moved on changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    pub generation: i64,
+    is_probe: bool,
+}
+
+impl Pass {
+    /// For the session that found its probe written as this generation.
+    pub fn probe(generation: i64) -> Self {
+        Self { generation, is_probe: true }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     Slot(Pass),
-    /// The one session that finds out whether the relay is back.
-    Probe(Pass),
-    No {
-        until: Duration,
-    },
+    /// One session may find out whether the relay is back: whoever writes so over this generation.
+    ProbeIsDue(i64),
+    No,
 }
 
-/// Told exactly once for each change, so that it becomes one event.
+/// A change that is to be written over the generation in which it was wished for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transition {
-    Opened {
-        until: Duration,
-    },
+pub enum Wish {
+    /// From closed: told as `relay.degraded`.
+    Open { rest: Duration },
     /// A probe failed: the rest goes on, the event has been told before.
-    Prolonged {
-        until: Duration,
-    },
-    Closed,
+    Prolong { rest: Duration },
+    /// A probe told nothing: the next one may go at once.
+    Free { rest: Duration },
+    /// Told as `relay.recovered`.
+    Close,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum State {
-    Closed { faults: u32 },
-    Open { until: Duration, rest: Duration },
-    HalfOpen { since: Duration, rest: Duration },
-}
-
+/// A breaker as one process sees it.
 #[derive(Debug, Clone)]
 pub struct Breaker {
-    state: State,
-    generation: u64,
+    /// In a row, seen by this process.
+    faults: u32,
+    shared: Shared,
 }
 
 impl Default for Breaker {
     fn default() -> Self {
-        Self { state: State::Closed { faults: 0 }, generation: 0 }
+        Self { faults: 0, shared: Shared::NEW }
     }
 }
 
 impl Breaker {
-    /// May a session begin? Asking takes the probe when one is due.
-    pub fn admits(&mut self, now: Duration) -> Admission {
-        match self.state {
-            State::Closed { .. } => Admission::Slot(Pass(self.generation)),
-            State::Open { until, .. } if now < until => Admission::No { until },
-            State::HalfOpen { since, .. } if now < since + PROBE_PATIENCE => {
-                Admission::No { until: since + PROBE_PATIENCE }
-            }
-            State::Open { rest, .. } | State::HalfOpen { rest, .. } => {
-                self.enter(State::HalfOpen { since: now, rest });
-                Admission::Probe(Pass(self.generation))
-            }
+    pub fn shared(&self) -> Shared {
+        self.shared
+    }
+
+    /// May a session begin?
+    pub fn admits(&self, now: Duration) -> Admission {
+        let generation = self.shared.generation;
+        match self.shared.standing {
+            Standing::Closed => Admission::Slot(Pass { generation, is_probe: false }),
+            Standing::Open { until } | Standing::HalfOpen { until } if now < until => Admission::No,
+            Standing::Open { .. } | Standing::HalfOpen { .. } => Admission::ProbeIsDue(generation),
         }
     }
 
-    /// Whether `admits` would say no, without taking the probe: for counting free slots.
-    pub fn rests(&self, now: Duration) -> bool {
-        match self.state {
-            State::Closed { .. } => false,
-            State::Open { until, .. } => now < until,
-            State::HalfOpen { since, .. } => now < since + PROBE_PATIENCE,
+    /// What all processes see now. What was decided here and is not written yet stands.
+    pub fn see(&mut self, shared: Shared) {
+        if shared.generation < self.shared.generation {
+            return;
         }
+        if shared.generation > self.shared.generation {
+            self.faults = 0;
+        }
+        self.shared = shared;
     }
 
-    pub fn report(&mut self, pass: Pass, now: Duration, evidence: Evidence) -> Option<Transition> {
+    /// What a session told, and what follows from it. It holds here at once.
+    pub fn report(&mut self, pass: Pass, now: Duration, evidence: Evidence) -> Option<Wish> {
+        if pass.generation != self.shared.generation {
+            return None;
+        }
+        let wish = if pass.is_probe { self.of_probe(evidence) } else { self.of_session(evidence)? };
+        self.shared = after(wish, pass.generation, now);
+        self.faults = 0;
+        Some(wish)
+    }
+
+    fn of_session(&mut self, evidence: Evidence) -> Option<Wish> {
         match evidence {
-            Evidence::Alive => self.on_success(pass),
-            Evidence::Fault | Evidence::LoginFault => self.on_fault(pass, now, evidence),
-            Evidence::Nothing => {
-                self.on_nothing(pass, now);
+            Evidence::Nothing => None,
+            Evidence::Alive => {
+                self.faults = 0;
                 None
             }
-        }
-    }
-
-    /// The relay's row was changed, its password say: the next session may try at once.
-    pub fn on_changed(&mut self, now: Duration) {
-        if let State::Open { .. } | State::HalfOpen { .. } = self.state {
-            self.enter(State::Open { until: now, rest: Duration::ZERO });
-        }
-    }
-
-    fn on_success(&mut self, Pass(generation): Pass) -> Option<Transition> {
-        if generation != self.generation {
-            return None;
-        }
-        let was_closed = matches!(self.state, State::Closed { .. });
-        if was_closed {
-            self.state = State::Closed { faults: 0 };
-            return None;
-        }
-        self.enter(State::Closed { faults: 0 });
-        Some(Transition::Closed)
-    }
-
-    fn on_fault(
-        &mut self,
-        Pass(generation): Pass,
-        now: Duration,
-        evidence: Evidence,
-    ) -> Option<Transition> {
-        if generation != self.generation {
-            return None;
-        }
-        let (first, longest) = match evidence {
-            Evidence::LoginFault => (FIRST_LOGIN_REST, LONGEST_LOGIN_REST),
-            _ => (FIRST_REST, LONGEST_REST),
-        };
-        match self.state {
-            State::Closed { faults }
-                if evidence != Evidence::LoginFault && faults + 1 < FAULTS_TO_OPEN =>
-            {
-                self.state = State::Closed { faults: faults + 1 };
+            Evidence::Fault if self.faults + 1 < FAULTS_TO_OPEN => {
+                self.faults += 1;
                 None
             }
-            State::Closed { .. } => {
-                let until = now + first;
-                self.enter(State::Open { until, rest: first });
-                Some(Transition::Opened { until })
-            }
-            State::Open { rest, .. } | State::HalfOpen { rest, .. } => {
-                let rest = (rest * 2).clamp(first, longest);
-                let until = now + rest;
-                self.enter(State::Open { until, rest });
-                Some(Transition::Prolonged { until })
-            }
+            Evidence::Fault => Some(Wish::Open { rest: FIRST_REST }),
+            Evidence::LoginFault => Some(Wish::Open { rest: FIRST_LOGIN_REST }),
         }
     }
 
-    /// A probe that told nothing gives its place to the next one.
-    fn on_nothing(&mut self, Pass(generation): Pass, now: Duration) {
-        if let State::HalfOpen { rest, .. } = self.state
-            && generation == self.generation
-        {
-            self.enter(State::Open { until: now, rest });
+    fn of_probe(&self, evidence: Evidence) -> Wish {
+        let rest = self.shared.rest;
+        match evidence {
+            Evidence::Alive => Wish::Close,
+            Evidence::Nothing => Wish::Free { rest },
+            Evidence::Fault => Wish::Prolong { rest: (rest * 2).clamp(FIRST_REST, LONGEST_REST) },
+            Evidence::LoginFault => {
+                Wish::Prolong { rest: (rest * 2).clamp(FIRST_LOGIN_REST, LONGEST_LOGIN_REST) }
+            }
         }
     }
+}
 
-    fn enter(&mut self, state: State) {
-        self.generation += 1;
-        self.state = state;
-    }
+/// How a breaker stands once a wish is written over this generation.
+fn after(wish: Wish, generation: i64, now: Duration) -> Shared {
+    let (standing, rest) = match wish {
+        Wish::Open { rest } | Wish::Prolong { rest } => {
+            (Standing::Open { until: now + rest }, rest)
+        }
+        Wish::Free { rest } => (Standing::Open { until: now }, rest),
+        Wish::Close => (Standing::Closed, Duration::ZERO),
+    };
+    Shared { generation: generation + 1, standing, rest }
 }
 
 #[cfg(test)]
@@ -208,14 +217,21 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    /// A session; the probe where one is due, written as the next generation.
     fn pass(breaker: &mut Breaker, now: Duration) -> Pass {
         match breaker.admits(now) {
-            Admission::Slot(pass) | Admission::Probe(pass) => pass,
-            Admission::No { until } => panic!("no until {until:?}"),
+            Admission::Slot(pass) => pass,
+            Admission::ProbeIsDue(generation) => {
+                let standing = Standing::HalfOpen { until: now + PROBE_PATIENCE };
+                let generation = generation + 1;
+                breaker.see(Shared { generation, standing, ..breaker.shared() });
+                Pass::probe(generation)
+            }
+            Admission::No => panic!("no session at {now:?}"),
         }
     }
 
-    fn report(breaker: &mut Breaker, now: Duration, evidence: Evidence) -> Option<Transition> {
+    fn report(breaker: &mut Breaker, now: Duration, evidence: Evidence) -> Option<Wish> {
         let pass = pass(breaker, now);
         breaker.report(pass, now, evidence)
     }
@@ -225,70 +241,60 @@ mod tests {
         assert_eq!(report(&mut breaker, s(0), Evidence::Fault), None);
         assert_eq!(report(&mut breaker, s(0), Evidence::Fault), None);
         let third = report(&mut breaker, s(0), Evidence::Fault);
-        assert_eq!(third, Some(Transition::Opened { until: s(15) }));
+        assert_eq!(third, Some(Wish::Open { rest: s(15) }));
         breaker
     }
 
     #[test]
     fn three_faults_in_a_row_open_it_and_one_success_between_does_not() {
-        opened_at_zero();
+        assert_eq!(opened_at_zero().admits(s(14)), Admission::No);
         let mut breaker = Breaker::default();
         for _ in 0..10 {
             report(&mut breaker, s(0), Evidence::Fault);
             report(&mut breaker, s(0), Evidence::Fault);
             report(&mut breaker, s(0), Evidence::Alive);
         }
-        assert!(!breaker.rests(s(0)));
+        assert!(matches!(breaker.admits(s(0)), Admission::Slot(_)));
     }
 
-    #[test]
-    fn one_refused_login_opens_it_for_five_minutes_doubling_to_an_hour() {
-        let mut breaker = Breaker::default();
-        let mut now = s(0);
-        let mut rests = Vec::new();
-        for _ in 0..6 {
-            match report(&mut breaker, now, Evidence::LoginFault) {
-                Some(Transition::Opened { until } | Transition::Prolonged { until }) => {
-                    rests.push((until - now).as_secs());
-                    now = until;
-                }
-                other => panic!("{other:?}"),
-            }
+    /// The rests that follow each other when every session reports this.
+    fn rests(evidence: Evidence, n: usize) -> Vec<u64> {
+        let (mut breaker, mut now, mut rests) = (Breaker::default(), s(0), Vec::new());
+        while rests.len() < n {
+            let Some(Wish::Open { rest } | Wish::Prolong { rest }) =
+                report(&mut breaker, now, evidence)
+            else {
+                continue;
+            };
+            rests.push(rest.as_secs());
+            now += rest;
         }
-        assert_eq!(rests, [300, 600, 1200, 2400, 3600, 3600]);
+        rests
     }
 
     #[test]
     fn failed_probes_double_the_rest_up_to_ten_minutes() {
-        let mut breaker = opened_at_zero();
-        let mut now = s(15);
-        let mut rests = Vec::new();
-        for _ in 0..8 {
-            let Some(Transition::Prolonged { until }) = report(&mut breaker, now, Evidence::Fault)
-            else {
-                panic!("a failed probe prolongs the rest");
-            };
-            rests.push((until - now).as_secs());
-            now = until;
-        }
-        assert_eq!(rests, [30, 60, 120, 240, 480, 600, 600, 600]);
+        assert_eq!(rests(Evidence::Fault, 8), [15, 30, 60, 120, 240, 480, 600, 600]);
     }
 
     #[test]
-    fn exactly_one_probe_is_let_through_and_its_success_closes() {
+    fn one_refused_login_opens_it_for_five_minutes_doubling_to_an_hour() {
+        assert_eq!(rests(Evidence::LoginFault, 6), [300, 600, 1200, 2400, 3600, 3600]);
+    }
+
+    #[test]
+    fn one_probe_is_let_through_and_its_success_closes() {
         let mut breaker = opened_at_zero();
-        assert_eq!(breaker.admits(s(14)), Admission::No { until: s(15) });
-        let Admission::Probe(probe) = breaker.admits(s(15)) else { panic!("no probe") };
-        assert!(matches!(breaker.admits(s(15)), Admission::No { .. }));
-        assert!(breaker.rests(s(16)));
-        let told = breaker.report(probe, s(20), Evidence::Alive);
-        assert_eq!(told, Some(Transition::Closed));
+        assert_eq!(breaker.admits(s(15)), Admission::ProbeIsDue(1));
+        let probe = pass(&mut breaker, s(15));
+        assert_eq!(breaker.admits(s(15)), Admission::No);
+        assert_eq!(breaker.report(probe, s(20), Evidence::Alive), Some(Wish::Close));
         assert!(matches!(breaker.admits(s(20)), Admission::Slot(_)));
         // The next opening starts from the first rest again.
         report(&mut breaker, s(20), Evidence::Fault);
         report(&mut breaker, s(20), Evidence::Fault);
         let told = report(&mut breaker, s(20), Evidence::Fault);
-        assert_eq!(told, Some(Transition::Opened { until: s(35) }));
+        assert_eq!(told, Some(Wish::Open { rest: s(15) }));
     }
 
     #[test]
@@ -300,27 +306,38 @@ mod tests {
         }
         assert_eq!(breaker.report(old, s(1), Evidence::Alive), None);
         assert_eq!(breaker.report(old, s(1), Evidence::Fault), None);
-        assert_eq!(breaker.admits(s(1)), Admission::No { until: s(15) });
-        assert!(matches!(breaker.admits(s(15)), Admission::Probe(_)));
+        assert_eq!(breaker.admits(s(1)), Admission::No);
+        pass(&mut breaker, s(15));
         assert_eq!(breaker.report(old, s(16), Evidence::Alive), None);
-        assert!(breaker.rests(s(16)));
+        assert_eq!(breaker.admits(s(16)), Admission::No);
     }
 
     #[test]
     fn a_probe_that_tells_nothing_or_is_lost_makes_room_for_the_next() {
         let mut breaker = opened_at_zero();
-        assert_eq!(report(&mut breaker, s(15), Evidence::Nothing), None);
-        assert!(matches!(breaker.admits(s(15)), Admission::Probe(_)));
-        assert!(matches!(breaker.admits(s(15 + 1199)), Admission::No { .. }));
-        assert!(matches!(breaker.admits(s(15 + 1200)), Admission::Probe(_)));
+        let told = report(&mut breaker, s(15), Evidence::Nothing);
+        assert_eq!(told, Some(Wish::Free { rest: s(15) }));
+        pass(&mut breaker, s(15));
+        assert_eq!(breaker.admits(s(15 + 1199)), Admission::No);
+        assert!(matches!(breaker.admits(s(15 + 1200)), Admission::ProbeIsDue(_)));
     }
 
     #[test]
-    fn a_changed_relay_is_asked_at_once() {
+    fn what_others_decided_holds_here_and_what_was_decided_here_is_not_undone_by_old_news() {
         let mut breaker = Breaker::default();
-        report(&mut breaker, s(0), Evidence::LoginFault);
-        breaker.on_changed(s(10));
-        assert!(matches!(breaker.admits(s(10)), Admission::Probe(_)));
+        let old = breaker.shared();
+        let open = Shared { generation: 1, standing: Standing::Open { until: s(15) }, rest: s(15) };
+        breaker.see(open);
+        assert_eq!(breaker.admits(s(1)), Admission::No);
+        let mut breaker = opened_at_zero();
+        breaker.see(old);
+        assert_eq!(breaker.admits(s(1)), Admission::No, "not written yet, and decided");
+        breaker.see(Shared {
+            generation: 1,
+            standing: Standing::Open { until: s(0) },
+            rest: s(15),
+        });
+        assert!(matches!(breaker.admits(s(0)), Admission::ProbeIsDue(1)));
     }
 
     #[test]

@@ -4,11 +4,13 @@
 //! sender, or if it is marked `anySender`. Its credentials are sealed here, or named as variables
 //! of the environment whose names begin with `SMTP_`, and never shown.
 //!
-//! `book.rs` is what the sender uses: the relays as they are now, with the places taken on each and its breaker.
+//! `book/` is what the sender uses: the relays as they are now, with the places taken on each, its
+//! open sessions (`pool.rs`) and its breaker.
 
 mod book;
 pub mod breaker;
 pub mod eligible;
+mod pool;
 mod routes;
 pub mod slots;
 mod store;
@@ -25,8 +27,10 @@ use crate::{
     queue::Channel,
 };
 
-pub use book::{Book, Place, Relay, Taking};
+pub use book::{Book, Live, Place, Relay, Standing, Taking};
+pub use pool::Kept;
 pub use routes::router;
+pub use store::breaker::Words;
 pub use wire::{NewRelay, RelayPatch, RelayView};
 
 const NO_RELAY: Error = Error::NotFound("SMTP account");
@@ -56,9 +60,15 @@ pub async fn update(app: &App, who: &Who, id: Uuid, patch: RelayPatch) -> Result
     let before = RelayView::from(row.clone());
     let after = patch.apply(app, row)?;
     let view = RelayView::from(store::replace(&mut tx, &after).await?);
+    store::breaker::hasten(&mut tx, id).await?;
     written(&mut tx, who, "relay.changed", Some(&before), Some(&view)).await?;
     tx.commit().await?;
     Ok(view)
+}
+
+/// Whether there is a relay of this id.
+pub async fn exists(conn: &mut PgConnection, id: Uuid) -> Result<bool> {
+    Ok(store::lock(conn, id).await?.is_some())
 }
 
 /// Removes a relay. Messages that waited for it leave through another one, or wait for one.

@@ -21,14 +21,15 @@ pub fn router(sending: Sending) -> OpenApiRouter {
         .with_state(sending)
 }
 
-/// All relays, the first to be asked first.
+/// All relays, the first to be asked first, each with how it is now.
 #[utoipa::path(get, path = "/admin/api/smtp-accounts", tag = "smtp-accounts", security(("ApiKeyAuth" = [])),
     responses((status = 200, body = Vec<RelayView>), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
 async fn list(
     State(sending): State<Sending>,
     Reader(_actor): Reader,
 ) -> Result<Json<Vec<RelayView>>> {
-    super::list(&sending.app).await.map(Json)
+    let relays = super::list(&sending.app).await?;
+    Ok(Json(relays.into_iter().map(|it| it.lives(&sending.relays)).collect()))
 }
 
 /// Makes a relay. It is used at once.
@@ -42,6 +43,7 @@ async fn create(
 ) -> Result<(StatusCode, Json<WithIgnored<RelayView>>)> {
     let body = super::create(&sending.app, &actor.who(), value).await?;
     sending.relays.refresh().await;
+    let body = body.lives(&sending.relays);
     Ok((StatusCode::CREATED, Json(WithIgnored { body, ignored })))
 }
 
@@ -54,7 +56,7 @@ async fn get(
     Reader(_actor): Reader,
     Id(id): Id,
 ) -> Result<Json<RelayView>> {
-    super::get(&sending.app, id).await.map(Json)
+    super::get(&sending.app, id).await.map(|it| Json(it.lives(&sending.relays)))
 }
 
 /// Changes a relay: any of its fields.
@@ -69,7 +71,7 @@ async fn update(
 ) -> Result<Json<RelayView>> {
     let body = super::update(&sending.app, &actor.who(), id, value).await?;
     sending.relays.refresh().await;
-    Ok(Json(body))
+    Ok(Json(body.lives(&sending.relays)))
 }
 
 /// Removes a relay.

@@ -12,6 +12,10 @@ pub struct Lane<'a> {
     pub relays: &'a [usize],
     /// Messages of this lane under way.
     pub in_use: usize,
+    /// Of these, those that will take a slot and have none yet.
+    pub pending: usize,
+    /// It wants more.
+    pub wants: bool,
 }
 
 /// New slots for each lane: altogether no more than each relay has free, none of the lanes above
@@ -19,8 +23,15 @@ pub struct Lane<'a> {
 /// caller that counts it up gives each its turn when there is less than one slot for each.
 pub fn share(lanes: &[Lane<'_>], free: &[usize], lane_cap: usize, first: usize) -> Vec<usize> {
     let mut granted = vec![0; lanes.len()];
-    let mut open: Vec<bool> = lanes.iter().map(|lane| lane.in_use < lane_cap).collect();
+    let mut open: Vec<bool> =
+        lanes.iter().map(|lane| lane.wants && lane.in_use < lane_cap).collect();
     let mut plan = Plan::new(lanes, free);
+    for (lane, it) in lanes.iter().enumerate() {
+        // What was promised before comes first.
+        for _ in 0..it.pending {
+            plan.give(lane);
+        }
+    }
     let turn = |lane: usize| (lane + lanes.len() - first % lanes.len()) % lanes.len();
     loop {
         let next = (0..lanes.len())
@@ -114,7 +125,7 @@ mod tests {
     use super::*;
 
     fn lane(relays: &[usize], in_use: usize) -> Lane<'_> {
-        Lane { relays, in_use }
+        Lane { relays, in_use, pending: 0, wants: true }
     }
 
     #[test]
@@ -146,6 +157,14 @@ mod tests {
             share(&[lane(&[0], 0), lane(&[1], 0), lane(&[0, 1], 0)], &[0, 6], 100, 0),
             [0, 3, 3]
         );
+    }
+
+    #[test]
+    fn what_was_promised_and_not_taken_yet_is_not_promised_again() {
+        let pending = Lane { pending: 3, wants: false, ..lane(&[0], 3) };
+        assert_eq!(share(&[pending, lane(&[0], 0)], &[4], 100, 0), [0, 1]);
+        let moves_over = Lane { pending: 1, ..lane(&[0, 1], 1) };
+        assert_eq!(share(&[moves_over, lane(&[0], 0)], &[1, 1], 100, 0), [0, 1]);
     }
 
     #[test]

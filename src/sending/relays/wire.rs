@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::store::Row;
+use super::{Book, Live, store::Row};
 use crate::{
     address::{DomainName, EmailAddress},
     app::App,
@@ -51,10 +51,22 @@ pub struct RelayView {
     pub active: bool,
     /// Connections at once, over all processes.
     pub max_connections: i32,
+    /// Messages a minute, over all processes; null is any number.
+    pub max_per_minute: Option<i32>,
     pub on_unknown: Option<String>,
     /// Always null: kept for clients that know the field.
     pub domain_id: Option<Uuid>,
     pub created_at: DateTime<Utc>,
+    /// How it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Live>,
+}
+
+impl RelayView {
+    /// With how it is now.
+    pub fn lives(self, book: &Book) -> Self {
+        Self { live: Some(book.live(self.id)), ..self }
+    }
 }
 
 impl From<Row> for RelayView {
@@ -82,9 +94,11 @@ impl From<Row> for RelayView {
             priority: row.priority,
             active: row.active,
             max_connections: row.max_connections,
+            max_per_minute: row.max_per_minute,
             on_unknown: row.on_unknown,
             domain_id: None,
             created_at: row.created_at,
+            live: None,
         }
     }
 }
@@ -130,6 +144,8 @@ pub struct NewRelay {
     /// 1 to 1000.
     #[serde(default = "eight")]
     pub max_connections: i32,
+    /// 1 to 1000000; absent is any number.
+    pub max_per_minute: Option<i32>,
     pub on_unknown: Option<OnUnknown>,
 }
 
@@ -185,6 +201,11 @@ impl NewRelay {
         demand(self.port > 0, "port", "from 1 to 65535");
         demand((0..=1000).contains(&self.priority), "priority", "from 0 to 1000");
         demand((1..=1000).contains(&self.max_connections), "maxConnections", "from 1 to 1000");
+        demand(
+            self.max_per_minute.is_none_or(|it| (1..=1_000_000).contains(&it)),
+            "maxPerMinute",
+            "from 1 to 1000000",
+        );
         demand(
             self.from_name.as_deref().is_none_or(|name| short(name, 100)),
             "fromName",
@@ -267,7 +288,8 @@ impl RelayPatch {
             "allowClearAuth": row.allow_clear_auth, "heloName": row.helo_name,
             "fromAddress": row.from_address, "fromName": row.from_name, "domain": row.domain,
             "anySender": row.any_sender, "priority": row.priority, "active": row.active,
-            "maxConnections": row.max_connections, "onUnknown": row.on_unknown,
+            "maxConnections": row.max_connections, "maxPerMinute": row.max_per_minute,
+            "onUnknown": row.on_unknown,
         });
         let said_password = self.0.get("password").cloned();
         if let Some(fields) = whole.as_object_mut() {
@@ -311,6 +333,7 @@ impl RelayPatch {
             priority: new.priority,
             active: new.active,
             max_connections: new.max_connections,
+            max_per_minute: new.max_per_minute,
             on_unknown: new.on_unknown.map(|it| it.as_str().to_owned()),
             ..row
         })

@@ -38,7 +38,7 @@ impl TestApp {
             ("METRICS_TOKEN", "metrics-token".to_owned()),
             ("POSTROOM_HELO_NAME", "postroom.test".to_owned()),
             ("POSTROOM_QUEUE_POLL", "100ms".to_owned()),
-            ("POSTROOM_SMTP_GREETING_TIMEOUT", "1s".to_owned()),
+            ("POSTROOM_SMTP_GREETING_TIMEOUT", "2s".to_owned()),
             ("POSTROOM_SECRET_KEY", postroom::secrets::SecretRing::generate("test")),
         ];
         let env: Environment = pairs.map(|(name, value)| (name.to_owned(), value)).into();

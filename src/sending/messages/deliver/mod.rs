@@ -1,10 +1,12 @@
 //! Delivering: the job of a message.
 //!
-//! `run.rs` is one step: due recipients, suppression and expiry, then groups that go the same way.
+//! `run.rs` is one step: due recipients, suppression and expiry, pauses and limits (`gate.rs`), then
+//! groups that go the same way.
 //! `turn.rs` asks the next relay for one group (`transaction.rs` speaks), until each recipient is
 //! settled, waits, or no relay is left. `trial.rs` is what one relay said, and `judge.rs` what
 //! becomes of each recipient: both pure.
 
+mod gate;
 mod group;
 mod judge;
 mod run;

@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     Deliver,
+    gate::{Gate, gate},
     group::{Group, Pending},
     turn::{self, Turn},
 };
@@ -38,8 +39,10 @@ pub async fn run(work: &Deliver, lease: &Lease) -> Result<Step> {
     let Some(head) = load::head(db, lease.job_id).await? else {
         return Ok(write(work, report(work, lease, Vec::new(), false)).await);
     };
-    let (settled, due) = sift(&head, load::due(db, lease.job_id).await?);
-    if !settled.is_empty() && write(work, report(work, lease, settled, true)).await != Step::Done {
+    let (mut changes, due) = sift(&head, load::due(db, lease.job_id).await?);
+    let Gate { held, due, mut tickets } = gate(work, &head, due).await?;
+    changes.extend(held);
+    if !changes.is_empty() && write(work, report(work, lease, changes, true)).await != Step::Done {
         return Ok(Step::Done);
     }
     if due.is_empty() {
@@ -58,6 +61,7 @@ pub async fn run(work: &Deliver, lease: &Lease) -> Result<Step> {
             work.app.metrics.sending.first_attempt(head.age + since.as_secs_f64());
             untried = false;
         }
+        tickets.count(&changes);
         // Each outcome is on disk before the next mark; with the last one the lease goes.
         let keep = !groups.is_empty();
         let learnt = Report { attempts, ..report(work, lease, changes, keep) };

@@ -12,7 +12,7 @@ use crate::{
     },
     sending::{
         messages::store::{load::Head, mark::Mark},
-        relays::{Place, breaker::Evidence},
+        relays::{self, Place, breaker::Evidence},
     },
 };
 
@@ -21,28 +21,36 @@ pub async fn ask(setting: &Setting<'_>, group: &Group, place: &mut Place) -> Tri
     let app = &setting.work.app;
     let mut trial = Trial::new(&place.relay, app.now(), group.recipients.len());
     match place.relay.endpoint.clone() {
-        Ok(endpoint) => converse(setting, group, &endpoint, &mut trial).await,
+        Ok(endpoint) => converse(setting, group, place, &endpoint, &mut trial).await,
         Err(why) => trial.unusable(why),
     }
     trial.ended_at = app.now();
     trial
 }
 
-async fn converse(setting: &Setting<'_>, group: &Group, endpoint: &Endpoint, trial: &mut Trial) {
+async fn converse(
+    setting: &Setting<'_>,
+    group: &Group,
+    place: &Place,
+    endpoint: &Endpoint,
+    trial: &mut Trial,
+) {
     let work = setting.work;
-    let deadlines = deadlines(work);
-    let mut session = match open(work, endpoint, &deadlines).await {
-        Ok(session) => session,
-        Err(fault) => return trial.broke(fault),
+    let mut kept = match place.kept_session().await {
+        Some(kept) => kept,
+        None => match open(work, endpoint, &deadlines(work)).await {
+            Ok(session) => place.new_session(session),
+            Err(fault) => return trial.broke(fault),
+        },
     };
+    let session = &mut kept.session;
     trial.peer = Some(session.peer().to_string());
     trial.tls = session.tls_info().map(|it| format!("{} {}", it.version, it.cipher));
     let begun = match session.begin(&envelope(setting.head, group)).await {
         Ok(begun) => begun,
         Err(lacks) => {
             trial.lacks(&lacks);
-            session.quit().await;
-            return;
+            return place.keep(kept);
         }
     };
     let wants_body = begun.wants_body();
@@ -52,8 +60,7 @@ async fn converse(setting: &Setting<'_>, group: &Group, endpoint: &Endpoint, tri
     }
     if !wants_body {
         trial.phase = Phase::Rcpt;
-        session.quit().await;
-        return;
+        return place.keep(kept);
     }
     if let Err(fault) = session.send_body(setting.content).await {
         return trial.broke(fault);
@@ -65,14 +72,17 @@ async fn converse(setting: &Setting<'_>, group: &Group, endpoint: &Endpoint, tri
             if let Err(error) = refused {
                 tracing::warn!(message.id = %setting.lease.job_id, %error, "no mark, so no dot");
             }
-            session.abandon();
+            kept.session.abandon();
             return trial.not_sent();
         }
     }
     match session.finish().await {
         Ok(reply) => {
+            // 421 announces that the server closes (RFC 5321 §3.8).
+            if reply.code != 421 {
+                place.keep(kept);
+            }
             trial.answered(reply);
-            session.quit().await;
         }
         Err(fault) => trial.broke(fault),
     }
@@ -163,5 +173,11 @@ impl From<Answer> for Heard {
 impl Trial {
     pub fn evidence(&self) -> Evidence {
         self.verdict().map_or(Evidence::Nothing, |verdict| Evidence::from(&verdict))
+    }
+
+    /// What a breaker that opens on it remembers.
+    pub fn told(&self) -> relays::Words {
+        let words = self.words();
+        relays::Words { reason: words.reason, text: words.text }
     }
 }

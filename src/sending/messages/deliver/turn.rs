@@ -37,12 +37,15 @@ pub struct Turn {
 
 /// Takes a turn.
 pub async fn take(setting: &Setting<'_>, mut group: Group) -> Turn {
-    let Some(mut place) = next_place(setting, &mut group) else {
+    let Some(mut place) = next_place(setting, &mut group).await else {
         return nobody_left(setting, group);
     };
     let trial = transaction::ask(setting, &group, &mut place).await;
-    place.report(trial.evidence());
+if trial.marked {
+        place.counts();
+    }
     setting.work.app.metrics.sending.attempt(&trial.counted());
+    place.report(trial.evidence(), trial.told()).await;
 
     let judging = judging(setting, &group);
     let (mut changes, mut moving, mut onward) = (Vec::new(), Vec::new(), Vec::new());
@@ -67,9 +70,9 @@ pub async fn take(setting: &Setting<'_>, mut group: Group) -> Turn {
 }
 
 /// A place on the next relay that has one; those passed over are noted.
-fn next_place(setting: &Setting<'_>, group: &mut Group) -> Option<Place> {
+async fn next_place(setting: &Setting<'_>, group: &mut Group) -> Option<Place> {
     while let Some(relay) = group.relays.pop_front() {
-        match setting.work.relays.take(&relay) {
+        match setting.work.relays.take(&relay, &setting.lease.lane).await {
             Taking::Place(place) => return Some(place),
             Taking::Full => group.crowded = true,
             Taking::Rests => group.resting = true,

@@ -10,6 +10,7 @@ use crate::{error::Result, on_unknown::OnUnknown};
 #[derive(Debug, Clone)]
 pub struct Head {
     pub message_id: Uuid,
+    pub api_key_id: Option<Uuid>,
     pub from_address: String,
     pub size: i64,
     pub smtputf8: bool,
@@ -41,7 +42,7 @@ pub struct Due {
 pub async fn head(db: &PgPool, id: Uuid) -> Result<Option<Head>> {
     let head = sqlx::query_as!(
         Head,
-        r#"select message_id, from_address, size, smtputf8,
+        r#"select message_id, api_key_id, from_address, size, smtputf8,
                   coalesce(messages.expires_at <= clock_timestamp(), false) as "expired!",
                   extract(epoch from clock_timestamp() - messages.created_at)::float8 as "age!",
                   messages.started_at is null as "untried!",

@@ -7,6 +7,7 @@ pub mod accept;
 mod attempts;
 pub mod complete;
 pub mod expire;
+pub mod held;
 pub mod load;
 pub mod mark;
 pub mod read;

@@ -1,10 +1,14 @@
-//! The SQL of `relays`.
+//! The SQL of `relays`; of the breakers that all processes share, and of the processes among which a
+//! relay's connections are divided.
+
+pub(super) mod breaker;
+pub(super) mod processes;
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::NewRelay;
+use super::wire::{self, NewRelay};
 use crate::{error::Result, on_unknown::OnUnknown, queue::Channel};
 
 #[derive(Debug, Clone)]
@@ -31,6 +35,7 @@ pub struct Row {
     pub priority: i32,
     pub active: bool,
     pub max_connections: i32,
+    pub max_per_minute: Option<i32>,
     pub on_unknown: Option<String>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
@@ -41,8 +46,8 @@ pub(super) async fn all(db: &PgPool) -> Result<Vec<Row>> {
         Row,
         "select relay_id, kind, name, host, port, secure, require_tls, reject_unauthorized, min_tls_version,
                 user_env_var, password_env_var, username, password_sealed, allow_clear_auth, helo_name,
-                from_address, from_name, domain, any_sender, priority, active, max_connections, on_unknown,
-                created_at, updated_at
+                from_address, from_name, domain, any_sender, priority, active, max_connections, max_per_minute,
+                on_unknown, created_at, updated_at
          from relays order by priority, relay_id"
     )
     .fetch_all(db)
@@ -60,8 +65,8 @@ pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Option<Row
         Row,
         "select relay_id, kind, name, host, port, secure, require_tls, reject_unauthorized, min_tls_version,
                 user_env_var, password_env_var, username, password_sealed, allow_clear_auth, helo_name,
-                from_address, from_name, domain, any_sender, priority, active, max_connections, on_unknown,
-                created_at, updated_at
+                from_address, from_name, domain, any_sender, priority, active, max_connections, max_per_minute,
+                on_unknown, created_at, updated_at
          from relays where relay_id = $1 for update",
         id,
     )
@@ -81,13 +86,13 @@ pub(super) async fn insert(
         "insert into relays (relay_id, name, host, port, secure, require_tls, reject_unauthorized, min_tls_version,
                              user_env_var, password_env_var, username, password_sealed, allow_clear_auth,
                              helo_name, from_address, from_name, domain, any_sender, priority, active,
-                             max_connections, on_unknown)
+                             max_connections, on_unknown, max_per_minute)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-                 $21, $22)
+                 $21, $22, $23)
          returning relay_id, kind, name, host, port, secure, require_tls, reject_unauthorized, min_tls_version,
                    user_env_var, password_env_var, username, password_sealed, allow_clear_auth, helo_name,
-                   from_address, from_name, domain, any_sender, priority, active, max_connections, on_unknown,
-                   created_at, updated_at",
+                   from_address, from_name, domain, any_sender, priority, active, max_connections, max_per_minute,
+                   on_unknown, created_at, updated_at",
         id,
         new.name,
         new.host,
@@ -95,7 +100,7 @@ pub(super) async fn insert(
         new.secure,
         new.require_tls,
         new.reject_unauthorized,
-        new.min_tls_version.map(super::wire::MinTls::as_str),
+        new.min_tls_version.map(wire::MinTls::as_str),
         new.user_env_var,
         new.password_env_var,
         new.username,
@@ -110,6 +115,7 @@ pub(super) async fn insert(
         new.active,
         new.max_connections,
         new.on_unknown.map(OnUnknown::as_str),
+        new.max_per_minute,
     )
     .fetch_one(conn)
     .await?;
@@ -125,8 +131,8 @@ pub(super) async fn insert_sandbox(conn: &mut PgConnection) -> Result<Option<Row
          on conflict do nothing
          returning relay_id, kind, name, host, port, secure, require_tls, reject_unauthorized, min_tls_version,
                    user_env_var, password_env_var, username, password_sealed, allow_clear_auth, helo_name,
-                   from_address, from_name, domain, any_sender, priority, active, max_connections, on_unknown,
-                   created_at, updated_at",
+                   from_address, from_name, domain, any_sender, priority, active, max_connections, max_per_minute,
+                   on_unknown, created_at, updated_at",
         Uuid::now_v7(),
     )
     .fetch_optional(conn)
@@ -141,12 +147,12 @@ pub(super) async fn replace(conn: &mut PgConnection, row: &Row) -> Result<Row> {
                 min_tls_version = $8, user_env_var = $9, password_env_var = $10, username = $11,
                 password_sealed = $12, allow_clear_auth = $13, helo_name = $14, from_address = $15,
                 from_name = $16, domain = $17, any_sender = $18, priority = $19, active = $20,
-                max_connections = $21, on_unknown = $22, updated_at = clock_timestamp()
+                max_connections = $21, on_unknown = $22, max_per_minute = $23, updated_at = clock_timestamp()
          where relay_id = $1
          returning relay_id, kind, name, host, port, secure, require_tls, reject_unauthorized, min_tls_version,
                    user_env_var, password_env_var, username, password_sealed, allow_clear_auth, helo_name,
-                   from_address, from_name, domain, any_sender, priority, active, max_connections, on_unknown,
-                   created_at, updated_at",
+                   from_address, from_name, domain, any_sender, priority, active, max_connections, max_per_minute,
+                   on_unknown, created_at, updated_at",
         row.relay_id,
         row.name,
         row.host,
@@ -169,6 +175,7 @@ pub(super) async fn replace(conn: &mut PgConnection, row: &Row) -> Result<Row> {
         row.active,
         row.max_connections,
         row.on_unknown,
+        row.max_per_minute,
     )
     .fetch_one(conn)
     .await?;

@@ -1,0 +1,168 @@
+//! What this process may spend of the limits: taken from the database in blocks of about a
+//! second, spent here, and what is left over given back.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, RwLock},
+    time::{Duration, Instant},
+};
+
+use sqlx::PgPool;
+
+use super::{Bucket, Limit, Scope, store};
+use crate::error::Result;
+
+/// What was taken and not spent is given back after this time.
+const KEPT: Duration = Duration::from_secs(1);
+/// Who is turned away looks again after this time at the latest: a limit may have been changed.
+const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
+
+/// A limit to be kept: a bucket, and how much it holds.
+pub type Kept = (Bucket, i32);
+
+/// See the module.
+pub struct Purse {
+    db: PgPool,
+    limits: RwLock<Arc<Limits>>,
+    held: Mutex<HashMap<Bucket, Held>>,
+}
+
+type Limits = HashMap<(Scope, String), Vec<Limit>>;
+
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    tokens: i32,
+    since: Instant,
+    empty_until: Option<Instant>,
+    /// How many were turned away since something was left: they need not all come back at once.
+    turned_away: u32,
+}
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spending {
+    Spent,
+    /// The limit that is used up, and how long to wait.
+    Wait(Kept, Duration),
+}
+
+impl Purse {
+    pub fn new(db: PgPool) -> Self {
+        Self { db, limits: RwLock::default(), held: Mutex::default() }
+    }
+
+    /// Reads the limits.
+    pub async fn read(&self) -> Result<()> {
+        let mut limits = Limits::new();
+        for limit in store::all(&self.db).await? {
+            limits.entry((limit.scope, limit.value.clone())).or_default().push(limit);
+        }
+        *self.limits.write().expect("no writer panics") = Arc::new(limits);
+        Ok(())
+    }
+
+    /// The limits that hold for this key or domain.
+    pub fn of(&self, scope: Scope, value: &str) -> Vec<Limit> {
+        let limits = self.limits.read().expect("no writer panics").clone();
+        if limits.is_empty() {
+            return Vec::new();
+        }
+        limits.get(&(scope, value.to_owned())).cloned().unwrap_or_default()
+    }
+
+    /// Spends one of each, or of none.
+    pub async fn spend(&self, wanted: &[Kept]) -> Result<Spending> {
+        for (at, kept) in wanted.iter().enumerate() {
+            let spending = self.spend_one(kept).await;
+            if !matches!(spending, Ok(Spending::Spent)) {
+                self.give_back(wanted[..at].iter().map(|(bucket, _)| bucket));
+                return spending;
+            }
+        }
+        Ok(Spending::Spent)
+    }
+
+    async fn spend_one(&self, kept: &Kept) -> Result<Spending> {
+        if let Some(spending) = self.spend_held(kept) {
+            return Ok(spending);
+        }
+        let (bucket, most) = kept;
+        let block = (f64::from(*most) / bucket.per.seconds() as f64).ceil() as i32;
+        let left = store::spend(&self.db, bucket, *most, block.max(1)).await?;
+        let mut held = self.held.lock().expect("no holder panics");
+        let it = held.entry(bucket.clone()).or_insert_with(Held::nothing);
+        it.tokens += left.taken;
+        it.since = Instant::now();
+        it.empty_until = (left.taken == 0)
+            .then(|| Instant::now() + Duration::from_secs_f64(left.free_in.max(0.05)));
+        drop(held);
+        Ok(self.spend_held(kept).unwrap_or_else(|| Spending::Wait(kept.clone(), KEPT)))
+    }
+
+    /// Spends of what is held, or says how long nothing will be.
+    fn spend_held(&self, kept: &Kept) -> Option<Spending> {
+        let (bucket, most) = kept;
+        let mut held = self.held.lock().expect("no holder panics");
+        let it = held.get_mut(bucket)?;
+        if it.tokens > 0 {
+            *it = Held { tokens: it.tokens - 1, turned_away: 0, ..*it };
+            return Some(Spending::Spent);
+        }
+        let left = it.empty_until?.checked_duration_since(Instant::now())?;
+        // The first come back when something is left, those behind them a whole time later, …
+        let times = it.turned_away / u32::try_from(*most).unwrap_or(1).max(1);
+        it.turned_away = it.turned_away.saturating_add(1);
+        let whole = Duration::from_secs(bucket.per.seconds().unsigned_abs());
+        let wait = left.saturating_add(whole.saturating_mul(times)).min(LONGEST_WAIT);
+        Some(Spending::Wait(kept.clone(), wait))
+    }
+
+    /// Gives back one of each: what it was for did not come to be.
+    pub fn give_back<'a>(&self, buckets: impl Iterator<Item = &'a Bucket>) {
+        let mut held = self.held.lock().expect("no holder panics");
+        for bucket in buckets {
+            let it = held.entry(bucket.clone()).or_insert_with(Held::nothing);
+            it.tokens += 1;
+            it.since = Instant::now();
+        }
+    }
+
+    /// Whether nothing is left of this limit, as far as this process knows.
+    pub fn is_empty(&self, bucket: &Bucket) -> bool {
+        let held = self.held.lock().expect("no holder panics");
+        held.get(bucket).is_some_and(|it| {
+            it.tokens <= 0 && it.empty_until.is_some_and(|until| until > Instant::now())
+        })
+    }
+
+    /// Returns to the database what is held and was not spent for a while; all of it at the end.
+    pub async fn flush(&self, all: bool) -> Result<()> {
+        let unspent: Vec<(Bucket, i32)> = {
+            let mut held = self.held.lock().expect("no holder panics");
+            let old = |it: &Held| all || it.since.elapsed() >= KEPT;
+            let unspent = held
+                .iter()
+                .filter(|(_, it)| it.tokens > 0 && old(it))
+                .map(|(bucket, it)| (bucket.clone(), it.tokens));
+            let unspent = unspent.collect();
+            // What is neither held nor known to be empty need not be remembered.
+            held.retain(|_, it| {
+                if it.tokens > 0 && old(it) {
+                    it.tokens = 0;
+                }
+                it.tokens > 0 || it.empty_until.is_some_and(|until| until > Instant::now())
+            });
+            unspent
+        };
+        for (bucket, tokens) in unspent {
+            store::spend(&self.db, &bucket, 0, -tokens).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Held {
+    fn nothing() -> Self {
+        Self { tokens: 0, since: Instant::now(), empty_until: None, turned_away: 0 }
+    }
+}
