@@ -13,7 +13,8 @@ help: ## Show this list
 setup: ## Install what building and testing need, if it is missing
 	@.ci/setup
 
-dev: setup ## Run everything on this machine, without configuration
+dev: ## Run everything on this machine, without configuration
+	@.ci/setup run
 	cargo run --locked -- dev
 
 run: ## Run the server with the settings of the environment

@@ -16,13 +16,14 @@ use crate::{
 /// The whole HTTP service.
 pub fn router(app: &App, sending: &Sending) -> Router {
     let (router, document) = routes(app, sending).split_for_parts();
+    let document = surface::openapi::complete(document);
     let document = get(async move || Json(document.clone()));
     layers::wrap(router.route("/openapi.json", document), app.metrics.clone())
 }
 
 /// The document of what [`router`] serves.
 pub fn openapi(app: &App, sending: &Sending) -> OpenApi {
-    routes(app, sending).into_openapi()
+    surface::openapi::complete(routes(app, sending).into_openapi())
 }
 
 fn routes(app: &App, sending: &Sending) -> OpenApiRouter {

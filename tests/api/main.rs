@@ -7,6 +7,7 @@ mod alerts;
 mod configuration;
 #[path = "../shared/database.rs"]
 mod database;
+mod description;
 mod dry_run;
 mod neighbours;
 mod operate;

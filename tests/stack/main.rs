@@ -8,4 +8,5 @@ mod dev;
 mod faults;
 mod house;
 mod kill;
+mod schema;
 mod sink;

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
@@ -76,7 +76,7 @@ impl SendQuery {
 ///
 /// With `?dryRun` nothing is kept or sent, and the answer is 200 with what would be.
 #[utoipa::path(post, path = "/send", tag = "sending", security(("ApiKeyAuth" = [])),
-    params(SendQuery, ("Idempotency-Key" = Option<String>, Header)), request_body = SendRequest,
+    params(SendQuery, ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 256)), request_body = SendRequest,
     responses((status = 200, body = DryRun), (status = 202, body = Job), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
 async fn send(
     State(sending): State<Sending>,
@@ -142,7 +142,14 @@ async fn list(
 #[into_params(parameter_in = Query)]
 struct Include {
     /// `content`: html, text and attachments too.
-    include: Option<String>,
+    #[param(inline)]
+    include: Option<Included>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum Included {
+    Content,
 }
 
 /// One message: its recipients, and every attempt.
@@ -156,13 +163,12 @@ async fn get(
     Query(include): Query<Include>,
 ) -> Result<Json<Job>> {
     let job = one(&sending, actor.sees(), id).await?;
-    match include.include.as_deref() {
+    match include.include {
         None => Ok(Json(job)),
-        Some("content") => {
+        Some(Included::Content) => {
             let bytes = load::content(&sending.app.db, id).await?.concat();
             Ok(Json(job.with_content(&bytes)))
         }
-        Some(_) => Err(Error::invalid("include", "only content can be included")),
     }
 }
 

@@ -61,7 +61,7 @@ async fn get(
 
 /// Changes a relay: any of its fields.
 #[utoipa::path(patch, path = "/admin/api/smtp-accounts/{id}", tag = "smtp-accounts", security(("ApiKeyAuth" = [])),
-    params(("id" = Uuid, Path)), request_body = NewRelay,
+    params(("id" = Uuid, Path)), request_body = RelayPatch,
     responses((status = 200, body = RelayView), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
 async fn update(
     State(sending): State<Sending>,

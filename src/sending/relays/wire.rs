@@ -2,7 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
 use uuid::Uuid;
 
 use super::{Book, Live, store::Row};
@@ -267,6 +270,18 @@ fn is_host(host: &str) -> bool {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
 pub struct RelayPatch(pub serde_json::Map<String, serde_json::Value>);
+
+impl PartialSchema for RelayPatch {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = NewRelay::schema();
+        if let RefOr::T(Schema::Object(object)) = &mut schema {
+            object.required.clear();
+        }
+        schema
+    }
+}
+
+impl ToSchema for RelayPatch {}
 
 impl RelayPatch {
     /// The row after the change. The patched whole is checked as a new relay is, so that a patch
