@@ -41,7 +41,7 @@ pub async fn take(setting: &Setting<'_>, mut group: Group) -> Turn {
         return nobody_left(setting, group);
     };
     let trial = transaction::ask(setting, &group, &mut place).await;
-if trial.marked {
+    if trial.marked {
         place.counts();
     }
     setting.work.app.metrics.sending.attempt(&trial.counted());
