@@ -2,7 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -21,7 +21,7 @@ use crate::{
     audit::Who,
     config::{self, Config, Environment, Problems},
     database, dev,
-    operate::probe::probe,
+    operate::{doctor, probe::probe},
     router,
     secrets::SecretRing,
     sending::Sending,
@@ -74,6 +74,13 @@ enum Command {
         #[arg(long)]
         url: Option<String>,
     },
+    /// Look for what is wrong, and say how to mend it. Ends with status 0 if all is well, 1 after a
+    /// warning, 2 after a failure.
+    Doctor {
+        /// One JSON document instead of the table.
+        #[arg(long)]
+        json: bool,
+    },
     /// Look at the settings.
     #[command(subcommand)]
     Config(Look),
@@ -109,6 +116,9 @@ pub fn main() -> ExitCode {
     runtime.shutdown_background();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<Unwell>() => {
+            ExitCode::from(error.downcast::<Unwell>().map_or(2, |it| it.0))
+        }
         Err(error) => match error.downcast_ref::<Problems>() {
             Some(problems) => {
                 eprintln!("{problems}");
@@ -149,6 +159,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::Openapi { file } => openapi(file),
         Command::Healthcheck { url } => probe(&url.unwrap_or_else(|| own_health(&env))).await,
+        Command::Doctor { json } => doctor(&env, cli.config.as_deref(), json).await,
         Command::Config(Look::Print) => {
             let file = config::file_text(&env, cli.config.as_deref())?;
             let explained = config::explain(&env, file.as_deref(), &Environment::new());
@@ -179,6 +190,30 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     tracing::info!(address = %listener.local_addr()?, "listening");
     serve::run(house, listener, stop).await
 }
+
+/// Works with whatever there is of settings; what it found stands in the exit code.
+async fn doctor(env: &Environment, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+    let (text, file) = match config::file_text(env, named) {
+        Ok(text) => (text, None),
+        Err(error) => (None, Some(format!("{error:#}"))),
+    };
+    let settings = config::salvage(env, text.as_deref());
+    let app = match &settings.config {
+        Some(config) => Some(serve::app(config.clone(), &database::pools(&config.database)?)),
+        None => None,
+    };
+    let checks = doctor::examine(&doctor::Patient { settings, file, app }).await;
+    print!("{}", if json { doctor::json(&checks) } else { doctor::table(&checks) });
+    match doctor::verdict(&checks).1 {
+        0 => Ok(()),
+        code => Err(Unwell(code).into()),
+    }
+}
+
+/// The doctor found something, and has said it.
+#[derive(Debug, thiserror::Error)]
+#[error("something is not well")]
+struct Unwell(u8);
 
 async fn create_api_key(
     config: Config,

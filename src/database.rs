@@ -56,21 +56,23 @@ pub async fn open(database: &config::Database) -> anyhow::Result<Pools> {
     pools(database)
 }
 
+/// How each connection is made.
+pub fn options(database: &config::Database) -> anyhow::Result<PgConnectOptions> {
+    let options: PgConnectOptions =
+        database.url.expose_secret().parse().context("DATABASE_URL cannot be understood")?;
+    Ok(options.application_name("postroom").options([
+        ("statement_timeout", format!("{}ms", database.statement_timeout.as_millis())),
+        ("lock_timeout", "5s".to_owned()),
+        ("idle_in_transaction_session_timeout", "60s".to_owned()),
+    ]))
+}
+
 /// Makes the pools; they connect when they are first used. Needs a runtime around it.
 pub fn pools(database: &config::Database) -> anyhow::Result<Pools> {
-    let options = || -> anyhow::Result<PgConnectOptions> {
-        let options: PgConnectOptions =
-            database.url.expose_secret().parse().context("DATABASE_URL cannot be understood")?;
-        Ok(options.application_name("postroom").options([
-            ("statement_timeout", format!("{}ms", database.statement_timeout.as_millis())),
-            ("lock_timeout", "5s".to_owned()),
-            ("idle_in_transaction_session_timeout", "60s".to_owned()),
-        ]))
-    };
     let pool = |most: u32, durable: bool| -> anyhow::Result<PgPool> {
         // Said in words: a server-wide "off" must not weaken what a 202 promises.
         let commit = if durable { "on" } else { "off" };
-        let options = options()?.options([("synchronous_commit", commit)]);
+        let options = options(database)?.options([("synchronous_commit", commit)]);
         Ok(PgPoolOptions::new()
             .max_connections(most)
             .acquire_timeout(ACQUIRE)

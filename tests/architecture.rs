@@ -41,7 +41,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "queue",
         ],
     ),
-    ("operate", &["app", "config", "database", "error", "http", "metrics", "secrets", "sending"]),
+    (
+        "operate",
+        &["app", "config", "database", "error", "http", "metrics", "outside", "secrets", "sending"],
+    ),
     ("surface", &[]),
     ("background", &["app", "sending", "upkeep"]),
     ("router", &["accounts", "app", "http", "operate", "sending", "surface"]),

@@ -10,11 +10,13 @@ mod environment;
 mod file;
 mod http;
 mod log;
+mod neighbours;
 mod network;
 mod operation;
 mod problem;
 mod queue;
 mod reader;
+mod salvage;
 mod sending;
 mod show;
 mod value;
@@ -24,11 +26,13 @@ pub use database::Database;
 pub use environment::{Environment, environment, machine_name};
 pub use http::Http;
 pub use log::{Log, LogFormat, LogLevel};
+pub use neighbours::{Dns, Docker, DockerEngine};
 pub use network::RelayNetworks;
 pub use operation::{Dev, Metrics, Ready, Sandbox, Secrets, Stop};
 pub use problem::{Problem, Problems};
 pub use queue::Queue;
 pub use reader::{Origin, Shown};
+pub use salvage::{Salvaged, salvage};
 pub use sending::{Sending, SmtpDeadlines};
 pub use show::{documentation, print};
 
@@ -49,6 +53,8 @@ pub struct Config {
     pub ready: Ready,
     pub stop: Stop,
     pub sandbox: Sandbox,
+    pub dns: Dns,
+    pub docker: Docker,
     pub dev: Dev,
     /// The variables that relays may name for their credentials.
     pub smtp_credentials: SmtpCredentialEnv,
@@ -106,6 +112,8 @@ pub fn explain(env: &Environment, file: Option<&str>, generated: &Environment) -
     let ready = Ready::read(&mut reader);
     let stop = Stop::read(&mut reader);
     let sandbox = Sandbox::read(&mut reader);
+    let dns = Dns::read(&mut reader);
+    let docker = Docker::read(&mut reader);
     let dev = Dev::read(&mut reader);
     let (settings, problems) = reader.finish();
     let config = match (database, secrets) {
@@ -122,6 +130,8 @@ pub fn explain(env: &Environment, file: Option<&str>, generated: &Environment) -
                 ready,
                 stop,
                 sandbox,
+                dns,
+                docker,
                 dev,
                 smtp_credentials,
             })

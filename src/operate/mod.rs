@@ -1,5 +1,6 @@
 //! For whoever runs Postroom: is it well, and how much is there to do.
 
+pub mod doctor;
 pub mod health;
 pub mod metrics;
 pub mod probe;

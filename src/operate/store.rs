@@ -1,7 +1,8 @@
 //! Counting across tables, and nothing else.
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -100,4 +101,83 @@ async fn kinds(db: &PgPool) -> Result<Vec<Kind>> {
     .fetch_all(db)
     .await?;
     Ok(kinds)
+}
+
+/// The server behind a connection.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub version: String,
+    /// As `server_version_num` says it: 150004 is 15.4.
+    pub number: i32,
+    pub now: DateTime<Utc>,
+}
+
+pub(super) async fn server(conn: &mut PgConnection) -> Result<Server> {
+    let server = sqlx::query_as!(
+        Server,
+        r#"select current_setting('server_version') as "version!",
+                  current_setting('server_version_num')::integer as "number!",
+                  clock_timestamp() as "now!""#
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(server)
+}
+
+/// What a session sets to find out whether it keeps it.
+pub(super) const MARK: &str = "here";
+
+pub(super) async fn set_mark(conn: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query!("select set_config('postroom.doctor', $1, false)", MARK).fetch_one(conn).await?;
+    Ok(())
+}
+
+pub(super) async fn mark(conn: &mut PgConnection) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!("select current_setting('postroom.doctor', true)").fetch_one(conn).await
+}
+
+/// The sealed text that tells whether a secret key is the one of this database.
+pub(super) async fn secret_check(db: &PgPool) -> Result<Option<String>> {
+    let kept = sqlx::query_scalar!("select value from installation where name = 'secret_check'");
+    Ok(kept.fetch_optional(db).await?)
+}
+
+/// The lane whose due work waits the longest.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub kind: String,
+    pub lane: String,
+    /// How long its first job has been due.
+    pub seconds: f64,
+    /// How many of its jobs are due.
+    pub jobs: i64,
+    /// It, or everything, is paused.
+    pub paused: bool,
+}
+
+pub(super) async fn oldest_lane(db: &PgPool) -> Result<Option<Lane>> {
+    let lane = sqlx::query_as!(
+        Lane,
+        r#"select kind, lane, count(*) as "jobs!",
+                  extract(epoch from clock_timestamp() - min(due_at))::float8 as "seconds!",
+                  exists (select from paused_scopes where scope = 'all'
+                          or scope = 'sender_domain' and value = jobs.lane) as "paused!"
+           from jobs where state = 'ready' and due_at <= clock_timestamp()
+           group by kind, lane order by min(due_at) limit 1"#
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(lane)
+}
+
+/// The domains that the active relays send for.
+pub(super) async fn sender_domains(db: &PgPool) -> Result<Vec<String>> {
+    let domains = sqlx::query_scalar!(
+        r#"select distinct lower(it.domain) as "domain!" from relays,
+                  unnest(array[relays.domain, nullif(split_part(from_address, '@', -1), '')]) as it (domain)
+           where active and kind = 'smtp' and it.domain is not null order by 1"#
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(domains)
 }

@@ -8,6 +8,7 @@ mod configuration;
 #[path = "../shared/database.rs"]
 mod database;
 mod description;
+mod doctor;
 mod dry_run;
 mod neighbours;
 mod operate;
