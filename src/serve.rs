@@ -109,7 +109,7 @@ pub async fn run(
     };
     tasks.spawn(queue::listen(pools.listener, heard, stop.clone()));
     tasks.spawn(app.queue.bell.clone().pass_on(stop.clone()));
-    tasks.spawn(sending.relays.clone().keep_fresh(stop.clone()));
+    tasks.spawn(sending.clone().keep_fresh(stop.clone()));
     tasks.spawn(sending.relays.clone().keep_tidy(stop.clone()));
 
     background::chores(&app, &tasks, &stop);

@@ -172,7 +172,7 @@ pub mod sandbox;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{app::App, error::Result, queue::Grouped};
 use messages::{
@@ -210,15 +210,25 @@ impl Sending {
         Self::over(app, relays::Book::closed(app.clone()), tasks)
     }
 
-    /// Reads the relays, pauses and limits again: one of them was changed.
-    pub async fn read_settings(&self) {
-        self.relays.refresh().await;
+    /// Reads the relays, pauses and limits again: one of them was changed. Whoever waited for a pause
+    /// or a limit is looked at again, by each process once it knows of the change.
+    pub async fn refresh(&self) {
+        if self.relays.refresh().await
+            && let Err(error) = messages::held::wake(&self.app).await
+        {
+            tracing::warn!(%error, "what was held could not be woken; it wakes by itself");
+        }
     }
 
-    /// A pause or a limit was changed: whoever waited for it is looked at again.
-    pub async fn settings_changed(&self) -> Result<()> {
-        self.read_settings().await;
-        messages::held::wake(&self.app).await
+    /// Reads them again whenever they change, until told to stop.
+    pub async fn keep_fresh(self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            self.refresh().await;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.relays.is_stale() => (),
+            }
+        }
     }
 
     fn over(app: &App, relays: Arc<relays::Book>, tasks: &TaskTracker) -> Self {

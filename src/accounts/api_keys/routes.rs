@@ -1,4 +1,4 @@
-//! `/admin/api/api-keys`, and `/me/key`.
+//! `/admin/api/api-keys`.
 
 use axum::{Json, extract::State, http::StatusCode};
 use chrono::{DateTime, Utc};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Key, KeyPatch, NewKey, Scope};
 use crate::{
-    accounts::access::{Administrator, AnyKey, Reader},
+    accounts::access::{Administrator, Reader},
     app::App,
     error::Result,
     http::{
@@ -22,7 +22,6 @@ pub fn router(app: App) -> OpenApiRouter {
     OpenApiRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(update, revoke))
-        .routes(routes!(mine))
         .with_state(app)
 }
 
@@ -44,13 +43,6 @@ struct MadeKey {
     responses((status = 200, body = Vec<Key>), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
 async fn list(State(app): State<App>, Reader(_actor): Reader) -> Result<Json<Vec<Key>>> {
     super::list(&app).await.map(Json)
-}
-
-/// The key that asks: what it may do, as whom, from where, and until when.
-#[utoipa::path(get, path = "/me/key", tag = "api-keys", security(("ApiKeyAuth" = [])),
-    responses((status = 200, body = Key), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
-async fn mine(AnyKey(actor): AnyKey) -> Json<Key> {
-    Json(actor.key)
 }
 
 /// Makes a key.

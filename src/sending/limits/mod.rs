@@ -28,7 +28,7 @@ use crate::{
 };
 
 pub use purse::{Kept, Purse, Spending};
-pub use routes::router;
+pub use routes::{router, tell};
 
 /// Whom a limit is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -126,7 +126,7 @@ pub struct NewLimit {
 }
 
 /// A limit.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Limit {
     pub id: Uuid,
     pub scope: Scope,
@@ -192,7 +192,7 @@ pub async fn put(sending: &Sending, who: &Who, new: NewLimit) -> Result<Limit> {
     let limit = Limit { id: row.limit_id, scope, value, per, most };
     written(&mut tx, who, "limit.set", before.as_ref(), Some(&limit)).await?;
     tx.commit().await?;
-    sending.settings_changed().await?;
+    sending.refresh().await;
     Ok(limit)
 }
 
@@ -202,7 +202,8 @@ pub async fn delete(sending: &Sending, who: &Who, id: Uuid) -> Result<()> {
     let row = store::delete(&mut tx, id).await?.ok_or(Error::NotFound("Limit"))?;
     written(&mut tx, who, "limit.removed", row.limit().as_ref(), None).await?;
     tx.commit().await?;
-    sending.settings_changed().await
+    sending.refresh().await;
+    Ok(())
 }
 
 /// Why somebody waits, for people.

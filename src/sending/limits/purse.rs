@@ -14,6 +14,9 @@ use crate::error::Result;
 
 /// What was taken and not spent is given back after this time.
 const KEPT: Duration = Duration::from_secs(1);
+/// That a limit is used up is believed for so long: another process may give some back, and the
+/// database's clock is the one that counts.
+const BELIEVED: Duration = Duration::from_secs(1);
 /// Who is turned away looks again after this time at the latest: a limit may have been changed.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
@@ -33,7 +36,8 @@ type Limits = HashMap<(Scope, String), Vec<Limit>>;
 struct Held {
     tokens: i32,
     since: Instant,
-    empty_until: Option<Instant>,
+    /// Nothing is left until then; and until when that is believed.
+    empty: Option<(Instant, Instant)>,
     /// How many were turned away since something was left: they need not all come back at once.
     turned_away: u32,
 }
@@ -51,14 +55,22 @@ impl Purse {
         Self { db, limits: RwLock::default(), held: Mutex::default() }
     }
 
-    /// Reads the limits.
-    pub async fn read(&self) -> Result<()> {
+    /// Reads the limits. Answers whether they are others now.
+    pub async fn read(&self) -> Result<bool> {
         let mut limits = Limits::new();
         for limit in store::all(&self.db).await? {
             limits.entry((limit.scope, limit.value.clone())).or_default().push(limit);
         }
-        *self.limits.write().expect("no writer panics") = Arc::new(limits);
-        Ok(())
+        let before = std::mem::replace(
+            &mut *self.limits.write().expect("no writer panics"),
+            Arc::new(limits.clone()),
+        );
+        let changed = *before != limits;
+        if changed {
+            // What was believed of them is not true of the new ones.
+            self.held.lock().expect("no holder panics").values_mut().for_each(|it| it.empty = None);
+        }
+        Ok(changed)
     }
 
     /// The limits that hold for this key or domain.
@@ -93,8 +105,9 @@ impl Purse {
         let it = held.entry(bucket.clone()).or_insert_with(Held::nothing);
         it.tokens += left.taken;
         it.since = Instant::now();
-        it.empty_until = (left.taken == 0)
-            .then(|| Instant::now() + Duration::from_secs_f64(left.free_in.max(0.05)));
+        let now = Instant::now();
+        let free_in = Duration::from_secs_f64(left.free_in.max(0.05));
+        it.empty = (left.taken == 0).then(|| (now + free_in, now + free_in.min(BELIEVED)));
         drop(held);
         Ok(self.spend_held(kept).unwrap_or_else(|| Spending::Wait(kept.clone(), KEPT)))
     }
@@ -108,7 +121,9 @@ impl Purse {
             *it = Held { tokens: it.tokens - 1, turned_away: 0, ..*it };
             return Some(Spending::Spent);
         }
-        let left = it.empty_until?.checked_duration_since(Instant::now())?;
+        let (until, believed) = it.empty?;
+        believed.checked_duration_since(Instant::now())?;
+        let left = until.saturating_duration_since(Instant::now());
         // The first come back when something is left, those behind them a whole time later, …
         let times = it.turned_away / u32::try_from(*most).unwrap_or(1).max(1);
         it.turned_away = it.turned_away.saturating_add(1);
@@ -130,9 +145,7 @@ impl Purse {
     /// Whether nothing is left of this limit, as far as this process knows.
     pub fn is_empty(&self, bucket: &Bucket) -> bool {
         let held = self.held.lock().expect("no holder panics");
-        held.get(bucket).is_some_and(|it| {
-            it.tokens <= 0 && it.empty_until.is_some_and(|until| until > Instant::now())
-        })
+        held.get(bucket).is_some_and(|it| it.tokens <= 0 && it.is_empty())
     }
 
     /// Returns to the database what is held and was not spent for a while; all of it at the end.
@@ -150,7 +163,7 @@ impl Purse {
                 if it.tokens > 0 && old(it) {
                     it.tokens = 0;
                 }
-                it.tokens > 0 || it.empty_until.is_some_and(|until| until > Instant::now())
+                it.tokens > 0 || it.empty.is_some_and(|(until, _)| until > Instant::now())
             });
             unspent
         };
@@ -163,6 +176,10 @@ impl Purse {
 
 impl Held {
     fn nothing() -> Self {
-        Self { tokens: 0, since: Instant::now(), empty_until: None, turned_away: 0 }
+        Self { tokens: 0, since: Instant::now(), empty: None, turned_away: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.empty.is_some_and(|(_, believed)| believed > Instant::now())
     }
 }

@@ -1,11 +1,22 @@
-//! `/admin/api/limits`.
+//! `/admin/api/limits`, `/me/key`, and what every answer to a sender says of its limits.
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderName, HeaderValue, StatusCode},
+    response::Response,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
+use uuid::Uuid;
 
 use super::{Limit, NewLimit, Standing};
 use crate::{
-    accounts::access::{Administrator, Reader},
+    accounts::{
+        access::{Administrator, AnyKey, Reader},
+        api_keys::Key,
+    },
     error::Result,
     http::{
         extract::{Fields, Id},
@@ -15,7 +26,54 @@ use crate::{
 };
 
 pub fn router(sending: Sending) -> OpenApiRouter {
-    OpenApiRouter::new().routes(routes!(list, put)).routes(routes!(delete)).with_state(sending)
+    OpenApiRouter::new()
+        .routes(routes!(list, put))
+        .routes(routes!(delete))
+        .routes(routes!(mine))
+        .with_state(sending)
+}
+
+/// Tells a sender how its key's limits stand, as
+/// [draft-ietf-httpapi-ratelimit-headers](https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/)
+/// has it: `r` recipients more go out at once, what comes after them waits; `t` seconds until more
+/// is left. A key without limits is told nothing.
+pub async fn tell(sending: &Sending, key: Uuid, response: &mut Response) -> Result<()> {
+    let limits = super::of_key(&sending.app, &sending.relays.purse, key).await?;
+    let policies = limits.iter().map(|it| {
+        let per = it.limit.per;
+        format!("\"{}\";q={};w={}", per.as_str(), it.limit.most, per.seconds())
+    });
+    let left = limits.iter().map(|it| {
+        let reset = if it.reset > 0 { format!(";t={}", it.reset) } else { String::new() };
+        format!("\"{}\";r={}{reset}", it.limit.per.as_str(), it.left)
+    });
+    let mut say = |name, values: Vec<String>| {
+        if let Ok(value) = HeaderValue::try_from(values.join(", "))
+            && !values.is_empty()
+        {
+            response.headers_mut().insert(HeaderName::from_static(name), value);
+        }
+    };
+    say("ratelimit-policy", policies.collect());
+    say("ratelimit", left.collect());
+    Ok(())
+}
+
+/// A key, with its limits.
+#[derive(Serialize, ToSchema)]
+struct MyKey {
+    #[serde(flatten)]
+    key: Key,
+    /// How its limits stand.
+    limits: Vec<Standing>,
+}
+
+/// The key that asks: what it may do, as whom, from where, until when, and how much.
+#[utoipa::path(get, path = "/me/key", tag = "api-keys", security(("ApiKeyAuth" = [])),
+    responses((status = 200, body = MyKey), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+async fn mine(State(sending): State<Sending>, AnyKey(actor): AnyKey) -> Result<Json<MyKey>> {
+    let limits = super::of_key(&sending.app, &sending.relays.purse, actor.key.id).await?;
+    Ok(Json(MyKey { key: actor.key, limits }))
 }
 
 /// All limits, with what is left of each.

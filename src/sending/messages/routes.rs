@@ -26,7 +26,7 @@ use crate::{
         page::{Page, PageQuery},
         problem::Problem,
     },
-    sending::{Sending, retry::max_attempts},
+    sending::{Sending, limits, retry::max_attempts},
 };
 
 /// Decoded attachments of one message, in bytes.
@@ -107,6 +107,7 @@ async fn send(
         let name = HeaderName::from_static("idempotency-replayed");
         response.headers_mut().insert(name, HeaderValue::from_static("true"));
     }
+    limits::tell(&sending, actor.key.id, &mut response).await?;
     Ok(response)
 }
 

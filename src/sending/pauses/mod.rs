@@ -87,10 +87,14 @@ pub struct Pause {
 pub struct Pauses(RwLock<Arc<HashSet<(Scope, String)>>>);
 
 impl Pauses {
-    pub async fn read(&self, db: &PgPool) -> Result<()> {
-        let pauses = store::all(db).await?.into_iter().map(|it| (it.scope, it.value)).collect();
-        *self.0.write().expect("no writer panics") = Arc::new(pauses);
-        Ok(())
+    /// Reads them. Answers whether they are others now.
+    pub async fn read(&self, db: &PgPool) -> Result<bool> {
+        let pauses: HashSet<_> =
+            store::all(db).await?.into_iter().map(|it| (it.scope, it.value)).collect();
+        let mut known = self.0.write().expect("no writer panics");
+        let changed = **known != pauses;
+        *known = Arc::new(pauses);
+        Ok(changed)
     }
 
     pub fn holds(&self, scope: Scope, value: &str) -> bool {
@@ -127,7 +131,7 @@ pub async fn create(sending: &Sending, who: &Who, new: NewPause) -> Result<Pause
     }
     let pause = store::one(&mut tx, new.scope, &value).await?.ok_or(Error::NotFound("Pause"))?;
     tx.commit().await?;
-    sending.read_settings().await;
+    sending.refresh().await;
     Ok(pause)
 }
 
@@ -137,7 +141,8 @@ pub async fn delete(sending: &Sending, who: &Who, id: Uuid) -> Result<()> {
     let pause = store::delete(&mut tx, id).await?.ok_or(Error::NotFound("Pause"))?;
     written(&mut tx, who, "sending.resumed", Some(&pause), None).await?;
     tx.commit().await?;
-    sending.settings_changed().await
+    sending.refresh().await;
+    Ok(())
 }
 
 /// The value as it is compared: nothing, a relay's id, or a domain in A-labels.

@@ -42,7 +42,7 @@ async fn create(
     Fields { value, ignored }: Fields<NewRelay>,
 ) -> Result<(StatusCode, Json<WithIgnored<RelayView>>)> {
     let body = super::create(&sending.app, &actor.who(), value).await?;
-    sending.relays.refresh().await;
+    sending.refresh().await;
     let body = body.lives(&sending.relays);
     Ok((StatusCode::CREATED, Json(WithIgnored { body, ignored })))
 }
@@ -70,7 +70,7 @@ async fn update(
     Fields { value, .. }: Fields<RelayPatch>,
 ) -> Result<Json<RelayView>> {
     let body = super::update(&sending.app, &actor.who(), id, value).await?;
-    sending.relays.refresh().await;
+    sending.refresh().await;
     Ok(Json(body.lives(&sending.relays)))
 }
 
@@ -84,6 +84,6 @@ async fn delete(
     Id(id): Id,
 ) -> Result<StatusCode> {
     super::delete(&sending.app, &actor.who(), id).await?;
-    sending.relays.refresh().await;
+    sending.refresh().await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -9,7 +9,7 @@ use postroom::{
     accounts::api_keys::{self, NewKey, Scope},
     audit::Who,
     config::{Config, Environment},
-    serve,
+    serve::{self, House},
 };
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -23,6 +23,8 @@ pub struct TestApp {
     pub url: String,
     pub key: String,
     pub db: PgPool,
+    database_url: String,
+    secret: String,
     http: reqwest::Client,
     stop: CancellationToken,
     served: JoinHandle<()>,
@@ -30,20 +32,9 @@ pub struct TestApp {
 
 impl TestApp {
     pub async fn start() -> Self {
-        let (_, url) = crate::database::new().await;
-        let pairs = [
-            ("HOST", "127.0.0.1".to_owned()),
-            ("DATABASE_URL", url.clone()),
-            ("POSTROOM_SANDBOX", "true".to_owned()),
-            ("METRICS_TOKEN", "metrics-token".to_owned()),
-            ("POSTROOM_HELO_NAME", "postroom.test".to_owned()),
-            ("POSTROOM_QUEUE_POLL", "100ms".to_owned()),
-            ("POSTROOM_SMTP_GREETING_TIMEOUT", "2s".to_owned()),
-            ("POSTROOM_SECRET_KEY", postroom::secrets::SecretRing::generate("test")),
-        ];
-        let env: Environment = pairs.map(|(name, value)| (name.to_owned(), value)).into();
-        let config = Config::load(&env, None).expect("the settings are valid");
-        let house = serve::open(config, true).await.expect("it opens");
+        let (_, database_url) = crate::database::new().await;
+        let secret = postroom::secrets::SecretRing::generate("test");
+        let house = open(&database_url, &secret).await;
         let new = NewKey {
             name: "test".to_owned(),
             scopes: vec![Scope::Send, Scope::Read, Scope::Admin],
@@ -55,6 +46,17 @@ impl TestApp {
             expires_at: None,
         };
         let (_, key) = api_keys::create(&house.app, &Who::command_line(), new).await.unwrap();
+        Self::serve(house, database_url, secret, key).await
+    }
+
+    /// Another process over the same database.
+    pub async fn beside(&self) -> Self {
+        let house = open(&self.database_url, &self.secret).await;
+        let (url, secret) = (self.database_url.clone(), self.secret.clone());
+        Self::serve(house, url, secret, self.key.clone()).await
+    }
+
+    async fn serve(house: House, database_url: String, secret: String, key: String) -> Self {
         let db = house.app.db.clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -64,7 +66,12 @@ impl TestApp {
         let served = tokio::spawn(async move {
             serve::run(house, listener, stopped).await.expect("it serves and stops");
         });
-        Self { url, key, db, http: reqwest::Client::new(), stop, served }
+        Self { url, key, db, database_url, secret, http: reqwest::Client::new(), stop, served }
+    }
+
+    /// A request without a key.
+    pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method.parse().unwrap(), format!("{}{path}", self.url))
     }
 
     pub async fn call(&self, key: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
@@ -79,7 +86,7 @@ impl TestApp {
         body: Option<Value>,
         headers: &[(&str, &str)],
     ) -> Answer {
-        let mut request = self.http.request(method.parse().unwrap(), format!("{}{path}", self.url));
+        let mut request = self.request(method, path);
         if !key.is_empty() {
             request = request.header("x-api-key", key);
         }
@@ -114,11 +121,52 @@ impl TestApp {
              update jobs set due_at = due_at - interval '{hours} hours';
              update messages set created_at = created_at - interval '{hours} hours',
                                  expires_at = expires_at - interval '{hours} hours';
+             update relay_breakers set until = until - interval '{hours} hours';
+             update limit_spent set head = head - {hours} * case per when 'minute' then 3600 when 'hour' then 60 else 2 end;
              update chores set last_run_at = last_run_at - interval '{hours} hours'"
         )))
         .execute(&self.db)
         .await
         .unwrap();
+    }
+
+    /// Lets time pass, so many hours at a time, until the answer to this query is so.
+    pub async fn passes_until(&self, hours: i32, sql: &'static str, wanted: i64) {
+        for _ in 0..20 {
+            self.pass(hours).await;
+            for _ in 0..25 {
+                let found: i64 = sqlx::query_scalar(sql).fetch_one(&self.db).await.unwrap();
+                if found == wanted {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        self.counted(sql, wanted).await;
+    }
+
+    /// Makes everything that waits due.
+    pub async fn pass_due(&self) {
+        sqlx::raw_sql(
+            "update recipients set next_at = clock_timestamp() where next_at is not null;
+             update jobs set due_at = clock_timestamp() where state = 'ready'",
+        )
+        .execute(&self.db)
+        .await
+        .unwrap();
+    }
+
+    /// The answer to this query, once it is so.
+    pub async fn counted(&self, sql: &'static str, wanted: i64) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let found: i64 = sqlx::query_scalar(sql).fetch_one(&self.db).await.unwrap();
+            if found == wanted {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{found}, not {wanted}: {sql}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// The message, once it has settled.
@@ -162,6 +210,22 @@ impl TestApp {
         self.stop.cancel();
         self.served.await.unwrap();
     }
+}
+
+async fn open(database_url: &str, secret: &str) -> House {
+    let pairs = [
+        ("HOST", "127.0.0.1"),
+        ("DATABASE_URL", database_url),
+        ("POSTROOM_SANDBOX", "true"),
+        ("METRICS_TOKEN", "metrics-token"),
+        ("POSTROOM_HELO_NAME", "postroom.test"),
+        ("POSTROOM_QUEUE_POLL", "100ms"),
+        ("POSTROOM_SMTP_GREETING_TIMEOUT", "2s"),
+        ("POSTROOM_SECRET_KEY", secret),
+    ];
+    let env: Environment = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let config = Config::load(&env, None).expect("the settings are valid");
+    serve::open(config, true).await.expect("it opens")
 }
 
 pub struct Answer {

@@ -24,34 +24,57 @@ pub struct Script {
     pub mute_after_dot: bool,
     /// Takes connections, and says nothing at all.
     pub mute: bool,
+    /// Instead of a greeting; then it closes.
+    pub turns_away: Option<&'static str>,
+    /// Closes without a word after each answer to a dot.
+    pub closes: bool,
 }
 
 pub struct ScriptedRelay {
     pub port: u16,
     sessions: Arc<AtomicUsize>,
+    /// At once, at most.
+    peak: Arc<AtomicUsize>,
     dots: Arc<AtomicUsize>,
 }
 
 impl ScriptedRelay {
     pub async fn start(script: Script) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at(0, script).await
+    }
+
+    /// At a port where nobody listens.
+    pub async fn start_at(port: u16, script: Script) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (sessions, dots) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (seen, dotted) = (sessions.clone(), dots.clone());
+        let (open, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let highest = peak.clone();
         let tasks = tokio_util::task::TaskTracker::new();
         let clients = tasks.clone();
         tasks.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 seen.fetch_add(1, Ordering::SeqCst);
                 let (script, dotted) = (script.clone(), dotted.clone());
-                clients.spawn(async move { _ = converse(client, script, &dotted).await });
+                let (open, highest) = (open.clone(), highest.clone());
+                clients.spawn(async move {
+                    let now = open.fetch_add(1, Ordering::SeqCst) + 1;
+                    highest.fetch_max(now, Ordering::SeqCst);
+                    _ = converse(client, script, &dotted).await;
+                    open.fetch_sub(1, Ordering::SeqCst);
+                });
             }
         });
-        Self { port, sessions, dots }
+        Self { port, sessions, peak, dots }
     }
 
     pub fn sessions(&self) -> usize {
         self.sessions.load(Ordering::SeqCst)
+    }
+
+    pub fn peak(&self) -> usize {
+        self.peak.load(Ordering::SeqCst)
     }
 
     pub fn dots(&self) -> usize {
@@ -65,6 +88,9 @@ async fn converse(client: TcpStream, script: Script, dots: &AtomicUsize) -> std:
     }
     let (read, mut write) = client.into_split();
     let mut lines = BufReader::new(read).lines();
+    if let Some(words) = script.turns_away {
+        return write.write_all(format!("{words}\r\n").as_bytes()).await;
+    }
     write.write_all(b"220 scripted\r\n").await?;
     let mut in_data = false;
     while let Some(line) = lines.next_line().await? {
@@ -98,6 +124,9 @@ async fn converse(client: TcpStream, script: Script, dots: &AtomicUsize) -> std:
             _ => "250 2.0.0 Ok",
         };
         write.write_all(format!("{reply}\r\n").as_bytes()).await?;
+        if script.closes && verb == "." {
+            return Ok(());
+        }
     }
     Ok(())
 }

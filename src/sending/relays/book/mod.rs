@@ -115,26 +115,22 @@ impl Book {
         self.changed.notify_one();
     }
 
-    /// Reads everything; if that fails, what is known stays in use until the next time.
-    pub async fn refresh(&self) {
+    /// Reads everything; if that fails, what is known stays in use until the next time. Answers
+    /// whether pauses or limits are others now.
+    pub async fn refresh(&self) -> bool {
         self.write_what_was_decided().await;
-        if let Err(error) = self.read().await {
+        let read = self.read().await;
+        // What rested or was paused may be used now.
+        self.app.queue.bell.ring_here();
+        read.unwrap_or_else(|error| {
             tracing::warn!(%error, "the relays could not be read; those known stay in use");
-        }
+            false
+        })
     }
 
-    /// Reads everything when it changes, until told to stop.
-    pub async fn keep_fresh(self: Arc<Self>, stop: CancellationToken) {
-        loop {
-            self.refresh().await;
-            // What rests or was paused may be used now.
-            self.app.queue.bell.ring_here();
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.changed.notified() => (),
-                () = tokio::time::sleep(FRESH) => (),
-            }
-        }
+    /// Comes back when something was changed, or may have been.
+    pub async fn is_stale(&self) {
+        _ = tokio::time::timeout(FRESH, self.changed.notified()).await;
     }
 
     /// Ends sessions that were idle too long, and gives back what was not spent, until told to stop.
@@ -165,8 +161,8 @@ impl Book {
         _ = tokio::time::timeout(CLOSING, closing).await;
     }
 
-    /// Reads everything.
-    pub async fn read(&self) -> Result<()> {
+    /// Reads everything. Answers whether pauses or limits are others now.
+    pub async fn read(&self) -> Result<bool> {
         let (db, lease) = (&self.app.workers_db, self.app.config.queue.lease);
         let rows = store::all(db).await?;
         let port = self.sandbox_port.load(Ordering::Relaxed);
@@ -185,8 +181,8 @@ impl Book {
                 Some(at) => (living.len(), at),
                 None => (living.len() + 1, 0),
             };
-        self.pauses.read(db).await?;
-        self.purse.read().await
+        let pauses = self.pauses.read(db).await?;
+        Ok(self.purse.read().await? || pauses)
     }
 
     fn all(&self) -> Arc<Vec<Arc<Relay>>> {
