@@ -22,7 +22,8 @@
 //! | `attempt_recipients` | what one transaction said of one recipient | append |
 //! | `jobs` | work left, of any kind; a row leaves when its work ends | very |
 //! | `idempotency_keys` | `(api key, key)` → request hash, message; 24 hours | append |
-//! | `relays`, `api_keys`, `suppressions`, `paused_scopes` | configuration | no |
+//! | `relays`, `api_keys`, `suppressions`, `paused_scopes`, `limits` | configuration | no |
+//! | `relay_breakers`, `limit_spent` | what all processes share about the way out | small |
 //! | `events`, `audit` | what happened, written in the transaction that made it so | append |
 //! | `processes` | one running Postroom: its heartbeat tells a dead owner from a slow one | small |
 //! | `chores` | a leased row per periodic piece of work | small |
@@ -121,6 +122,17 @@
 //! A completion that cannot be written (database away) is kept in memory and tried again until it is
 //! written or fenced off; the heartbeat cannot run then either, so recovery makes the recipients
 //! `unknown` and the late truth settles them when the database is back.
+//!
+//! # The way out
+//!
+//! * **Places.** `maxConnections` is divided among the processes that live; each gives its part to
+//!   lanes, one slot at a time ([`relays::slots`]). A session stays open for further messages until
+//!   it is too old, used too often, or in doubt.
+//! * **Breakers.** A process counts the faults it sees; that a relay rests, is probed and is back
+//!   is written by compare-and-swap, once for all processes, with one event ([`relays::breaker`]).
+//! * **Pauses** ([`pauses`]) and **limits** ([`limits`]): a paused lane has no places; recipients
+//!   that are paused or over a limit wait with `reason` `paused` or `limited`, nothing counted, and
+//!   are woken when the pause or the limit changes. A limit counts what was accepted, or may have been.
 //!
 //! # What an outcome does
 //!
