@@ -88,7 +88,7 @@ impl Sending {
         );
         registry.register(
             "message_settled_seconds",
-            "From the acceptance of a message to its settlement, by its outcome",
+            "From the acceptance of a message, or its time of sending, to its settlement, by its outcome",
             self.settled.clone(),
         );
     }

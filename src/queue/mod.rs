@@ -1,7 +1,7 @@
 //! Durable work: a row in `jobs`, written in the caller's transaction, run under a lease.
 //!
 //! Read in this order: [`Work`] (what a kind of work brings), `store.rs` (the SQL of `jobs`),
-//! `worker.rs` (claim and run), `keep.rs` (heartbeat and recovery), `bell.rs` (who wakes whom),
+//! `due.rs` (what is due, and what is next), `worker.rs` (claim and run), `keep.rs` (heartbeat and recovery), `bell.rs` (who wakes whom),
 //! `grouped.rs` (many small writes, one commit).
 //!
 //! # Invariants
@@ -14,9 +14,12 @@
 //!   bound, so a neighbour that never answers fills its own lanes only.
 //! * A crash costs a lease. A job whose process died with it twice runs alone; a third death
 //!   makes it `dead`, and its owner is told in the same transaction.
+//! * A process sleeps until the next job is due, and never longer than a poll: work for a known
+//!   time begins then, whichever process put it there and whichever still runs.
 //! * A job whose kind this binary does not know is left alone: a newer one put it there.
 
 mod bell;
+mod due;
 mod grouped;
 mod keep;
 mod store;
@@ -36,7 +39,9 @@ use crate::{error::Result, metrics::Metrics};
 pub use bell::{Bell, Channel, listen};
 pub use grouped::Grouped;
 pub use keep::{keep, let_go};
-pub use store::{NewJob, again, alive, end, enqueue, fence, hasten, lock, renew};
+pub use store::{
+    NewJob, again, alive, end, end_idle, enqueue, fence, hasten, lock, postpone, renew,
+};
 pub use worker::work;
 
 /// Lane order within one lane.

@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -14,18 +15,22 @@ pub struct NewJob<'a> {
     pub job_id: Uuid,
     pub lane: &'a str,
     pub priority: Priority,
+    /// None, or a time that has passed: now.
+    pub due: Option<DateTime<Utc>>,
 }
 
-/// Puts jobs into the queue, due now, in the caller's transaction. A job that is there already
-/// stays as it is, but is due now (if a process works on it, its finish looks again anyway).
+/// Puts jobs into the queue, in the caller's transaction. A job that is there already stays as it
+/// is, but is due then at the latest (if a process works on it, its finish looks again anyway).
 pub async fn enqueue(conn: &mut PgConnection, kind: &str, jobs: &[NewJob<'_>]) -> Result<()> {
     let ids: Vec<_> = jobs.iter().map(|job| job.job_id).collect();
     let lanes: Vec<_> = jobs.iter().map(|job| job.lane.to_owned()).collect();
     let priorities: Vec<_> = jobs.iter().map(|job| job.priority as i16).collect();
+    let due: Vec<_> = jobs.iter().map(|job| job.due).collect();
     sqlx::query!(
-        "insert into jobs (job_id, kind, lane, priority)
-         select job_id, $1, lane, priority
-         from unnest($2::uuid[], $3::text[], $4::smallint[]) as new (job_id, lane, priority)
+        "insert into jobs (job_id, kind, lane, priority, due_at)
+         select job_id, $1, lane, priority, greatest(new.due_at, clock_timestamp())
+         from unnest($2::uuid[], $3::text[], $4::smallint[], $5::timestamptz[])
+              as new (job_id, lane, priority, due_at)
          on conflict on constraint jobs_pkey do update
          set due_at = least(jobs.due_at, excluded.due_at),
              state = case when jobs.state = 'dead' then 'ready' else jobs.state end,
@@ -35,33 +40,25 @@ pub async fn enqueue(conn: &mut PgConnection, kind: &str, jobs: &[NewJob<'_>]) -
         &ids,
         &lanes,
         &priorities,
+        &due as &[Option<DateTime<Utc>>],
     )
     .execute(conn)
     .await?;
     Ok(())
 }
 
-/// Lanes of this kind with work that is due. Skips from lane to lane along the index.
-pub(super) async fn due_lanes(db: &PgPool, kind: &str) -> Result<Vec<String>> {
-    let lanes = sqlx::query_scalar!(
-        r#"with recursive lanes as (
-             (select lane from jobs where kind = $1 and state = 'ready' order by lane limit 1)
-             union all
-             select (select next.lane from jobs next
-                     where next.kind = $1 and next.state = 'ready' and next.lane > lanes.lane
-                     order by next.lane limit 1)
-             from lanes where lanes.lane is not null
-         )
-         select lane as "lane!" from lanes
-         where lane is not null and exists (
-             select from unnest(array[0, 1, 2]::smallint[]) as p (priority)
-             where exists (select from jobs where kind = $1 and state = 'ready' and jobs.lane = lanes.lane
-                           and jobs.priority = p.priority and due_at <= now()))"#,
-        kind,
+/// Sets anew when jobs are due on which nobody works. The caller has locked them.
+pub async fn postpone(conn: &mut PgConnection, jobs: &[Uuid], due: &[DateTime<Utc>]) -> Result<()> {
+    sqlx::query!(
+        "update jobs set due_at = new.due_at
+         from unnest($1::uuid[], $2::timestamptz[]) as new (job_id, due_at)
+         where jobs.job_id = new.job_id and jobs.state = 'ready'",
+        jobs,
+        due,
     )
-    .fetch_all(db)
+    .execute(conn)
     .await?;
-    Ok(lanes)
+    Ok(())
 }
 
 /// Leases at most `free[i]` due jobs of `lanes[i]`, in order of priority, then due time.
@@ -208,6 +205,14 @@ pub async fn lock(conn: &mut PgConnection, jobs: &[Uuid]) -> Result<()> {
     Ok(())
 }
 
+/// Takes jobs out of the queue on which nobody works; a worker ends its own. The caller has locked them.
+pub async fn end_idle(conn: &mut PgConnection, jobs: &[Uuid]) -> Result<()> {
+    sqlx::query!("delete from jobs where job_id = any($1) and state = 'ready'", jobs)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 /// Takes ended jobs out of the queue. The caller holds the fence.
 pub async fn end(conn: &mut PgConnection, jobs: &[Uuid]) -> Result<()> {
     sqlx::query!("delete from jobs where job_id = any($1)", jobs).execute(conn).await?;
@@ -216,11 +221,7 @@ pub async fn end(conn: &mut PgConnection, jobs: &[Uuid]) -> Result<()> {
 
 /// Puts jobs back, each due at its time. The caller holds the fence. A finished step is a sign of
 /// life: deaths in a row are counted from here again.
-pub async fn again(
-    conn: &mut PgConnection,
-    jobs: &[Uuid],
-    due: &[chrono::DateTime<chrono::Utc>],
-) -> Result<()> {
+pub async fn again(conn: &mut PgConnection, jobs: &[Uuid], due: &[DateTime<Utc>]) -> Result<()> {
     sqlx::query!(
         "update jobs set state = 'ready', due_at = again.due_at, deaths = 0,
                          lease_id = null, leased_until = null, leased_by = null

@@ -5,11 +5,13 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Lane, Lease, Queue, Step, Work, keep, store};
+use super::{Lane, Lease, Queue, Step, Work, due, keep, store};
 use crate::error::Result;
 
 /// Finished jobs are gathered for this long before the next claim, so that a claim takes several.
 const GATHER: Duration = Duration::from_millis(2);
+/// The shortest sleep: what becomes due within it is claimed together.
+const BLINK: Duration = Duration::from_millis(2);
 
 /// Works on one kind until told to stop; then takes nothing new, and waits for what runs.
 /// Whoever cuts that wait short loses nothing: the leases run out.
@@ -25,15 +27,17 @@ pub async fn work<W: Work>(queue: Arc<Queue>, work: Arc<W>, stop: CancellationTo
         if stop.is_cancelled() {
             break;
         }
-        match crew.claim().await {
-            Ok(()) => (),
-            Err(error) => tracing::warn!(%error, "could not claim work"),
-        }
+        let next = crew.claim().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "could not claim work");
+            None
+        });
         crew.queue.has_looked();
+        let poll = crew.queue.poll;
+        let sleep = next.map_or(poll, |next| next.max(BLINK).min(poll));
         tokio::select! {
             () = stop.cancelled() => break,
             () = crew.queue.bell.rung() => (),
-            () = tokio::time::sleep(crew.queue.poll) => (),
+            () = tokio::time::sleep(sleep) => (),
             Some(ended) = crew.tasks.join_next_with_id() => {
                 crew.ended(ended).await;
                 tokio::time::sleep(GATHER).await;
@@ -64,15 +68,16 @@ struct Alone {
 }
 
 impl<W: Work> Crew<W> {
-    async fn claim(&mut self) -> Result<()> {
+    /// Claims what can run now. Answers how long until something else is due.
+    async fn claim(&mut self) -> Result<Option<Duration>> {
         if self.runs_a_suspect() || self.makes_room().await? {
-            return Ok(());
+            return Ok(None);
         }
-        let names = store::due_lanes(&self.queue.relaxed, W::KIND).await?;
-        if names.is_empty() {
-            return Ok(());
+        let due::Due { lanes, next } = due::look(&self.queue.relaxed, W::KIND).await?;
+        if lanes.is_empty() {
+            return Ok(next);
         }
-        let lanes = self.lanes(names);
+        let lanes = self.lanes(lanes);
         let free = self.work.capacity(&lanes);
         let (lanes, free): (Vec<String>, Vec<i64>) = lanes
             .into_iter()
@@ -81,7 +86,7 @@ impl<W: Work> Crew<W> {
             .map(|(lane, free)| (lane.name, i64::try_from(free).unwrap_or(i64::MAX)))
             .unzip();
         if lanes.is_empty() {
-            return Ok(());
+            return Ok(next);
         }
         let queue = &self.queue;
         let begun = Instant::now();
@@ -90,7 +95,7 @@ impl<W: Work> Crew<W> {
                 .await?;
         queue.metrics.claimed(leases.len(), begun.elapsed());
         leases.into_iter().for_each(|lease| self.start(lease));
-        Ok(())
+        Ok(next)
     }
 
     /// True while nothing else may be claimed, because a suspect job is due and needs the house

@@ -16,7 +16,7 @@
 //! | table | a row is | hot |
 //! |---|---|---|
 //! | `messages` | one accepted `POST /send` (wire name: job): header facts, counters, outcome | yes |
-//! | `message_content` | a chunk (≤ 256 KiB) of the composed bytes; written once, never changed | no |
+//! | `message_content` | a chunk (≤ 256 KiB) of the composed bytes; written once; until the first attempt its `Date` may move with the time of sending | no |
 //! | `recipients` | one envelope address of a message, its state and the last words about it | yes |
 //! | `attempts` | one SMTP transaction (or the failure to begin one): relay, phase, words | append |
 //! | `attempt_recipients` | what one transaction said of one recipient | append |
@@ -41,6 +41,9 @@
 //!     └──── resend / resolve ◄── unknown ◄─┘ no reply to the dot, or the process died
 //! ```
 //!
+//! A `failed`, `expired` or no longer `suppressed` recipient is `queued` once more when somebody asks
+//! for a retry; `cancelled` is final.
+//!
 //! `queued` and `deferred` are both "work left"; `deferred` says that a server was asked and said
 //! "later". `sending` means exactly: **a final dot may have been sent, and no answer is recorded**.
 //! It is written by the mark and by nothing else. "Leased" is not stored in `recipients`: it is the
@@ -56,6 +59,8 @@
 //! One `jobs` row of kind `send` per message that has work left: `job_id = message_id`. Its lane is
 //! the sender's domain, which is the set of relays it can leave through. `due_at` is the least `next_at` of its
 //! recipients that are queued or deferred. The row goes when no recipient is queued or deferred.
+//! A process sleeps until the least `due_at` that it saw, a poll at most, and a bell wakes it when an
+//! earlier one is written: what is due at a known time leaves then, whoever still runs.
 //!
 //! ```text
 //!   (no row) ──accept──► ready ──claim──► leased ──finish──► (gone) | ready again, due later
@@ -149,7 +154,7 @@
 //! | unknown | `unknown` | by policy: `hold` stays; `resend` → `queued`, due now |
 //!
 //! No failover ever follows the dot: once marked, the transaction is the last of this run for its
-//! recipients, and a refusal of the relay's there leaves them waiting, due by schedule. After the retry window (5 days from accept) a recipient that would be deferred is
+//! recipients, and a refusal of the relay's there leaves them waiting, due by schedule. After the retry window (5 days from accept, from the time of sending, or from the last retry) a recipient that would be deferred is
 //! `failed` with its last words; after the message's `expires_at` it is `expired`.
 //!
 //! `unknown` under `resend` happens at most three times for a recipient, then it is held; it is counted (`resends`) and told (`recipient.unknown` with
@@ -164,6 +169,21 @@
 //! left; `done` = settled, at least one accepted; `dead` = settled, none accepted.
 //! `POST /jobs/{id}/resolve` settles `unknown` recipients: `sent`, `failed`, or `resend` (queued
 //! again, job row made again).
+//!
+//! # Decisions about a message (`messages::decisions`)
+//!
+//! * **`sendAt`** (at most 30 days ahead; in the past: now) is the `next_at` of its recipients and the
+//!   `due_at` of its job; the retry window and a `ttl` count from it, and the header's `Date` names it. An
+//!   `expiresAt` must be later. `PATCH /jobs/{id}` moves it, and all of this, while no process works
+//!   on the message and no attempt was made.
+//! * **Cancel**: recipients that wait become `cancelled` (`unknown` again, where a copy may have
+//!   arrived). What is marked is on its way. A process in the middle of a transaction finds its
+//!   recipients gone at the mark, and sends no dot; the job's row stays its own until it ends it.
+//! * **Retry**: `failed` and `expired` recipients, and `suppressed` ones that are so no longer, are
+//!   queued with no tries and no faults, in a fresh retry window, with their `ttl` from now (a fixed
+//!   `expiresAt` that has passed is dropped). Recipients that wait for a later try are due now.
+//!   Never those that are accepted, unknown or cancelled. A settled message is open again,
+//!   and will settle, and tell it, once more: `message.retried` with `reopened` stands between.
 //!
 //! # Accepting
 //!

@@ -4,6 +4,7 @@
 
 mod access;
 mod alerts;
+mod cancelling;
 mod configuration;
 #[path = "../shared/database.rs"]
 mod database;
@@ -16,6 +17,8 @@ mod operate;
 mod outcomes;
 mod pauses;
 mod relays;
+mod retrying;
+mod scheduling;
 mod sending;
 mod support;
 mod wire;

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{KIND, NewMessage, OnUnknown, RecipientKind, compose, store};
+use super::{KIND, Lifetime, NewMessage, OnUnknown, RecipientKind, compose, store};
 use crate::{
     accounts::access::Actor,
     address::Mailbox,
@@ -36,7 +36,10 @@ pub struct Item {
     pub tags: Vec<String>,
     pub metadata: serde_json::Value,
     pub priority: Priority,
+    pub send_at: Option<DateTime<Utc>>,
     pub expires_at: Option<DateTime<Utc>>,
+    /// The lifetime in seconds, where it was asked for as such.
+    pub ttl: Option<i32>,
     pub on_unknown: Option<OnUnknown>,
     pub suppression_exempt: bool,
     pub reject_suppressed: bool,
@@ -161,7 +164,9 @@ fn item(
 ) -> Item {
     let message_id = Uuid::now_v7();
     let internet_id = format!("{message_id}@{}", from.address().domain());
-    let composed = compose(message, from, &internet_id, sending.app.now());
+    let now = sending.app.now();
+    let date = message.send_at.map_or(now, |at| at.max(now));
+    let composed = compose(message, from, &internet_id, date);
     let header =
         |list: &[Mailbox]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let recipients = message
@@ -198,7 +203,12 @@ fn item(
             super::Priority::Normal => Priority::Normal,
             super::Priority::Bulk => Priority::Bulk,
         },
+        send_at: message.send_at,
         expires_at: message.expires_at,
+        ttl: message.lifetime.and_then(|it| match it {
+            Lifetime::Seconds(n) => i32::try_from(n).ok(),
+            Lifetime::Until(_) => None,
+        }),
         on_unknown: message.on_unknown,
         suppression_exempt: actor.key.suppression_exempt,
         reject_suppressed: message.reject_suppressed.unwrap_or(true),
@@ -267,7 +277,12 @@ async fn write(conn: &mut sqlx::PgConnection, ready: &[&Item]) -> Result<()> {
     let jobs: Vec<NewJob<'_>> = ready
         .iter()
         .filter(|it| it.n_open() > 0)
-        .map(|it| NewJob { job_id: it.message_id, lane: &it.lane, priority: it.priority })
+        .map(|it| NewJob {
+            job_id: it.message_id,
+            lane: &it.lane,
+            priority: it.priority,
+            due: it.send_at,
+        })
         .collect();
     queue::enqueue(conn, KIND, &jobs).await?;
     let told: Vec<Event> = ready.iter().flat_map(|it| told(it)).collect();

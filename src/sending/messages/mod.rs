@@ -3,10 +3,12 @@
 //! Everything a request says is judged by [`SendRequest::parse`]; what passes is a [`NewMessage`],
 //! and [`compose()`] turns it into bytes without a way to fail. The bytes are made once, when the
 //! message is accepted (`accept.rs`), and every attempt sends the same (`deliver/`). `view.rs` is
-//! how a message is shown, `resolve.rs` a person's word on it, `dry_run.rs` what a request would come to.
+//! how a message is shown, `resolve.rs` a person's word on it, `decisions/` another time, an end or
+//! another try for it, `dry_run.rs` what a request would come to.
 
 pub mod accept;
 mod compose;
+mod decisions;
 pub mod deliver;
 mod dry_run;
 pub mod expire;

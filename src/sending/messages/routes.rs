@@ -12,7 +12,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
 use super::{
-    SendRequest, accept,
+    SendRequest, accept, decisions,
     dry_run::{self, DryRun},
     resolve::{self, Resolution},
     store::{load, read},
@@ -40,7 +40,8 @@ pub fn router(sending: Sending) -> OpenApiRouter {
         .routes(routes!(list))
         .routes(routes!(get))
         .routes(routes!(resolve_unknown))
-        .with_state(sending)
+        .with_state(sending.clone())
+        .merge(decisions::router(sending))
 }
 
 /// How a message is taken.
@@ -187,7 +188,7 @@ async fn resolve_unknown(
     one(&sending, actor.sees(), id).await.map(Json)
 }
 
-async fn one(sending: &Sending, sees: Sees, id: Uuid) -> Result<Job> {
+pub(super) async fn one(sending: &Sending, sees: Sees, id: Uuid) -> Result<Job> {
     let db = &sending.app.db;
     let row = read::one(db, sees, id).await?.ok_or(Error::NotFound("Job"))?;
     let most = max_attempts(sending.app.config.sending.retry_window);

@@ -9,6 +9,7 @@ pub enum RecipientState {
     Sent,
     Failed,
     Suppressed,
+    Cancelled,
     Expired,
 }
 
@@ -21,6 +22,7 @@ impl RecipientState {
             Self::Sent => "sent",
             Self::Failed => "failed",
             Self::Suppressed => "suppressed",
+            Self::Cancelled => "cancelled",
             Self::Expired => "expired",
         }
     }
@@ -33,6 +35,7 @@ impl RecipientState {
             Self::Sent => "recipient.sent",
             Self::Failed => "recipient.failed",
             Self::Suppressed => "recipient.suppressed",
+            Self::Cancelled => "recipient.cancelled",
             Self::Expired => "recipient.expired",
         }
     }

@@ -34,10 +34,14 @@ pub struct Job {
     pub api_key_id: Option<Uuid>,
     /// Copies that were sent again because nothing was known of the one before.
     pub resends: i32,
+    /// How often somebody asked for it to be tried again.
+    pub retries: i32,
     pub size: i64,
     pub tags: Vec<String>,
     #[schema(value_type = Object)]
     pub metadata: Value,
+    /// When it is to go out, as asked for; null: at once.
+    pub send_at: Option<DateTime<Utc>>,
     pub expires_at: Option<DateTime<Utc>>,
     pub accepted: i32,
     pub recipient_count: i32,
@@ -136,9 +140,11 @@ impl Job {
             next_attempt_at: row.next_at,
             api_key_id: row.api_key_id,
             resends: row.resends,
+            retries: row.retries,
             size: row.size,
             tags: row.tags,
             metadata: row.metadata,
+            send_at: row.send_at,
             expires_at: row.expires_at,
             accepted: row.n_accepted,
             recipient_count: row.n_recipients,

@@ -32,9 +32,14 @@ pub struct TestApp {
 
 impl TestApp {
     pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// With these settings over the usual ones.
+    pub async fn start_with(settings: &[(&str, &str)]) -> Self {
         let (_, database_url) = crate::database::new().await;
         let secret = postroom::secrets::SecretRing::generate("test");
-        let house = open(&database_url, &secret).await;
+        let house = open(&database_url, &secret, settings).await;
         let new = NewKey {
             name: "test".to_owned(),
             scopes: vec![Scope::Send, Scope::Read, Scope::Admin],
@@ -51,7 +56,11 @@ impl TestApp {
 
     /// Another process over the same database.
     pub async fn beside(&self) -> Self {
-        let house = open(&self.database_url, &self.secret).await;
+        self.beside_with(&[]).await
+    }
+
+    pub async fn beside_with(&self, settings: &[(&str, &str)]) -> Self {
+        let house = open(&self.database_url, &self.secret, settings).await;
         let (url, secret) = (self.database_url.clone(), self.secret.clone());
         Self::serve(house, url, secret, self.key.clone()).await
     }
@@ -120,7 +129,9 @@ impl TestApp {
             "update recipients set next_at = next_at - interval '{hours} hours';
              update jobs set due_at = due_at - interval '{hours} hours';
              update messages set created_at = created_at - interval '{hours} hours',
-                                 expires_at = expires_at - interval '{hours} hours';
+                                 expires_at = expires_at - interval '{hours} hours',
+                                 send_at = send_at - interval '{hours} hours',
+                                 window_from = window_from - interval '{hours} hours';
              update relay_breakers set until = until - interval '{hours} hours';
              update limit_spent set head = head - {hours} * case per when 'minute' then 3600 when 'hour' then 60 else 2 end;
              update chores set last_run_at = last_run_at - interval '{hours} hours'"
@@ -185,7 +196,7 @@ impl TestApp {
     /// Stops it; then what it left must hold together.
     pub async fn stop(self) {
         let db = self.db.clone();
-        self.shut_down().await;
+        self.leave().await;
         let broken: Vec<String> = sqlx::query_scalar(
             "select state || ' without a job: ' || address from recipients
              where state in ('queued', 'deferred', 'sending')
@@ -198,7 +209,9 @@ impl TestApp {
              select 'lease left behind: ' || job_id from jobs where state = 'leased'
              union all
              select 'settled ' || count(*) || ' times: ' || subject_id from events
-             where kind in ('send.completed', 'send.failed') group by subject_id having count(*) > 1",
+             where kind in ('send.completed', 'send.failed') group by subject_id
+             having count(*) > 1 + (select count(*) from events opened where opened.subject_id = events.subject_id
+                                    and kind = 'message.retried' and data @> '{\"reopened\": true}')",
         )
         .fetch_all(&db)
         .await
@@ -206,14 +219,28 @@ impl TestApp {
         assert!(broken.is_empty(), "{broken:#?}");
     }
 
-    async fn shut_down(self) {
+    /// Stops it, and leaves what it has to others over its database.
+    pub async fn leave(self) {
         self.stop.cancel();
         self.served.await.unwrap();
     }
+
+    /// Stops it, and starts another over its database when this has passed.
+    pub async fn restart(
+        self,
+        settings: &[(&str, &str)],
+        meanwhile: impl Future<Output = ()>,
+    ) -> Self {
+        let (url, secret, key) = (self.database_url.clone(), self.secret.clone(), self.key.clone());
+        self.leave().await;
+        meanwhile.await;
+        let house = open(&url, &secret, settings).await;
+        Self::serve(house, url, secret, key).await
+    }
 }
 
-async fn open(database_url: &str, secret: &str) -> House {
-    let pairs = [
+async fn open(database_url: &str, secret: &str, settings: &[(&str, &str)]) -> House {
+    let usual = [
         ("HOST", "127.0.0.1"),
         ("DATABASE_URL", database_url),
         ("POSTROOM_SANDBOX", "true"),
@@ -223,7 +250,9 @@ async fn open(database_url: &str, secret: &str) -> House {
         ("POSTROOM_SMTP_GREETING_TIMEOUT", "2s"),
         ("POSTROOM_SECRET_KEY", secret),
     ];
-    let env: Environment = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let pairs = usual.iter().chain(settings);
+    let env: Environment =
+        pairs.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = Config::load(&env, None).expect("the settings are valid");
     serve::open(config, true).await.expect("it opens")
 }

@@ -27,6 +27,7 @@ pub(super) fn of(message: &NewMessage) -> [u8; 32] {
         metadata,
         attachments,
         priority,
+        send_at,
         lifetime,
         expires_at: _,
         on_unknown,
@@ -70,6 +71,12 @@ pub(super) fn of(message: &NewMessage) -> [u8; 32] {
         });
     });
     hash.list(reject_suppressed, |hash, yes| hash.text(if *yes { "yes" } else { "no" }));
+    // What came later stands at the end under its name, and only where it is there: so a request
+    // without it keeps its hash across an upgrade.
+    if let Some(at) = send_at {
+        hash.text("sendAt");
+        hash.text(&at.timestamp_micros().to_string());
+    }
     hash.0.finalize().into()
 }
 

@@ -38,6 +38,8 @@ fn every_change_of_meaning_changes_the_fingerprint() {
         json!({ "tags": ["X-Ab"] }),
         json!({ "priority": "bulk" }),
         json!({ "priority": "high" }),
+        json!({ "sendAt": "2027-01-15T09:00:00Z" }),
+        json!({ "sendAt": "2027-01-15T09:00:01Z" }),
         json!({ "ttl": 60 }),
         json!({ "ttl": 61 }),
         json!({ "onUnknown": "hold" }),

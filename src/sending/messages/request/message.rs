@@ -27,6 +27,8 @@ pub struct NewMessage {
     pub metadata: BTreeMap<String, String>,
     pub attachments: Vec<Attachment>,
     pub priority: Priority,
+    /// When it is to go out; absent: at once.
+    pub send_at: Option<DateTime<Utc>>,
     /// In the words of the request; `expires_at` is what it comes to.
     pub lifetime: Option<Lifetime>,
     pub expires_at: Option<DateTime<Utc>>,

@@ -19,7 +19,7 @@ pub use crate::on_unknown::OnUnknown;
 pub use attachments::{Attachment, Disposition};
 pub use headers::CustomHeader;
 pub use message::{NewMessage, RecipientKind};
-pub use options::{Lifetime, Priority};
+pub use options::{Lifetime, Priority, send_at};
 pub use recipients::MAX_RECIPIENTS;
 pub use wire::SendRequest;
 

@@ -56,10 +56,15 @@ pub struct SendRequest {
     /// The order among waiting messages; `normal` if absent.
     #[schema(value_type = Option<Priority>)]
     pub priority: Value,
-    /// The time after which the message is not sent any more. Not together with `ttl`.
+    /// When the message is to go out: at most 30 days ahead; a time in the past is now.
+    #[schema(value_type = Option<DateTime<Utc>>)]
+    pub send_at: Value,
+    /// The time after which the message is not sent any more; later than `sendAt`. Not together
+    /// with `ttl`.
     #[schema(value_type = Option<DateTime<Utc>>)]
     pub expires_at: Value,
-    /// The seconds after which the message is not sent any more: 1 to 2592000 (30 days).
+    /// The seconds, from the time of sending on, after which the message is not sent any more: 1 to
+    /// 2592000 (30 days).
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 2_592_000)]
     pub ttl: Value,
     /// What to do when a server took the message but its answer was lost.
@@ -95,7 +100,9 @@ impl SendRequest {
         let metadata = labels::parse_metadata(issues, self.metadata);
         let attachments = attachments::parse(issues, self.attachments, max_attachment_bytes);
         let priority = options::parse_choice(issues, "priority", self.priority);
-        let lifetime = options::parse_lifetime(issues, self.expires_at, self.ttl, now);
+        let send_at = options::parse_send_at(issues, self.send_at, now);
+        let leaves = send_at.map_or(now, |at| at.max(now));
+        let lifetime = options::parse_lifetime(issues, self.expires_at, self.ttl, leaves);
         let on_unknown = options::parse_choice(issues, "onUnknown", self.on_unknown);
         let reject_suppressed = issues.boolean("rejectSuppressed", self.reject_suppressed);
 
@@ -114,7 +121,8 @@ impl SendRequest {
             metadata,
             attachments,
             priority: priority.unwrap_or(Priority::Normal),
-            expires_at: lifetime.map(|lifetime| lifetime.end(now)),
+            send_at,
+            expires_at: lifetime.map(|lifetime| lifetime.end(leaves)),
             lifetime,
             on_unknown,
             reject_suppressed,

@@ -43,7 +43,7 @@ pub async fn claim_keys(conn: &mut PgConnection, items: &[&Item]) -> Result<Vec<
          order by nth
          on conflict on constraint idempotency_keys_pkey do update
          set request_hash = excluded.request_hash, message_id = excluded.message_id,
-             expires_at = excluded.expires_at
+             expires_at = excluded.expires_at, answer = null
          where idempotency_keys.expires_at < clock_timestamp()
          returning message_id",
         &api_keys,
@@ -111,19 +111,21 @@ async fn insert_messages(conn: &mut PgConnection, items: &[&Item]) -> Result<()>
     sqlx::query!(
         "insert into messages (message_id, api_key_id, internet_id, from_address, from_header, to_header, cc_header,
                                reply_to, subject, size, smtputf8, has_attachment, tags, metadata, priority,
-                               expires_at, on_unknown, suppression_exempt, n_recipients, n_open, settled_at, outcome)
+                               expires_at, on_unknown, suppression_exempt, n_recipients, n_open, settled_at, outcome,
+                               send_at, ttl, window_from)
          select message_id, api_key_id, internet_id, from_address, from_header, to_header, cc_header, reply_to,
                 subject, size, smtputf8, has_attachment,
                 array(select jsonb_array_elements_text(tags)), metadata, priority, expires_at, on_unknown,
                 suppression_exempt, n_recipients, n_open,
-                case when n_open = 0 then clock_timestamp() end, case when n_open = 0 then 'suppressed' end
+                case when n_open = 0 then clock_timestamp() end, case when n_open = 0 then 'suppressed' end,
+                send_at, ttl, case when send_at is not null then greatest(send_at, clock_timestamp()) end
          from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
                      $9::text[], $10::bigint[], $11::boolean[], $12::boolean[], $13::jsonb[], $14::jsonb[],
                      $15::smallint[], $16::timestamptz[], $17::text[], $18::boolean[], $19::integer[],
-                     $20::integer[])
+                     $20::integer[], $21::timestamptz[], $22::integer[])
               as new (message_id, api_key_id, internet_id, from_address, from_header, to_header, cc_header,
                       reply_to, subject, size, smtputf8, has_attachment, tags, metadata, priority, expires_at,
-                      on_unknown, suppression_exempt, n_recipients, n_open)",
+                      on_unknown, suppression_exempt, n_recipients, n_open, send_at, ttl)",
         column!(|it| it.message_id),
         column!(|it| it.api_key_id),
         column!(|it| it.internet_id.clone()),
@@ -144,6 +146,8 @@ async fn insert_messages(conn: &mut PgConnection, items: &[&Item]) -> Result<()>
         column!(|it| it.suppression_exempt),
         column!(|it| i32::try_from(it.recipients.len()).unwrap_or(i32::MAX)),
         column!(|it| i32::try_from(it.n_open()).unwrap_or(i32::MAX)),
+        column!(|it| it.send_at) as &[Option<chrono::DateTime<chrono::Utc>>],
+        column!(|it| it.ttl) as &[Option<i32>],
     )
     .execute(conn)
     .await?;
@@ -186,11 +190,13 @@ async fn insert_recipients(conn: &mut PgConnection, items: &[&Item]) -> Result<(
                                  state, next_at, settled_at, reason, text)
          select recipient_id, message_id, position, field, address, lookup_key, envelope_sender,
                 case when suppressed is null then 'queued' else 'suppressed' end,
-                case when suppressed is null then clock_timestamp() end,
+                case when suppressed is null then greatest(send_at, clock_timestamp()) end,
                 case when suppressed is not null then clock_timestamp() end,
                 case when suppressed is not null then 'suppressed' end, suppressed
-         from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
-              as new (recipient_id, message_id, position, field, address, lookup_key, envelope_sender, suppressed)",
+         from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+                     $9::timestamptz[])
+              as new (recipient_id, message_id, position, field, address, lookup_key, envelope_sender, suppressed,
+                      send_at)",
         column!(|(_, (it, _))| it.recipient_id),
         column!(|(item, _)| item.message_id),
         column!(|(_, (_, position))| *position),
@@ -199,6 +205,7 @@ async fn insert_recipients(conn: &mut PgConnection, items: &[&Item]) -> Result<(
         column!(|(_, (it, _))| it.lookup_key.clone()),
         column!(|(item, _)| item.from_address.clone()),
         column!(|(_, (it, _))| it.suppressed.clone()) as &[Option<String>],
+        column!(|(item, _)| item.send_at) as &[Option<chrono::DateTime<chrono::Utc>>],
     )
     .execute(conn)
     .await?;

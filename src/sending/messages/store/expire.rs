@@ -31,7 +31,7 @@ pub async fn expire(db: &PgPool, metrics: &Metrics, window: Duration) -> Result<
         "select job_id from jobs
          where state = 'ready' and exists (
              select from messages where message_id = job_id
-             and (expires_at <= now() or messages.created_at <= now() - $1::interval))
+             and (expires_at <= now() or coalesce(window_from, messages.created_at) <= now() - $1::interval))
          order by job_id limit $2
          for update of jobs skip locked",
         interval(window),

@@ -16,7 +16,7 @@ pub struct Head {
     pub smtputf8: bool,
     /// Past its `expires_at`.
     pub expired: bool,
-    /// Seconds since it was accepted.
+    /// Seconds since its retry window opened.
     pub age: f64,
     /// No relay has been asked yet.
     pub untried: bool,
@@ -44,7 +44,7 @@ pub async fn head(db: &PgPool, id: Uuid) -> Result<Option<Head>> {
         Head,
         r#"select message_id, api_key_id, from_address, size, smtputf8,
                   coalesce(messages.expires_at <= clock_timestamp(), false) as "expired!",
-                  extract(epoch from clock_timestamp() - messages.created_at)::float8 as "age!",
+                  extract(epoch from clock_timestamp() - coalesce(messages.window_from, messages.created_at))::float8 as "age!",
                   messages.started_at is null as "untried!",
                   messages.suppression_exempt, coalesce(messages.on_unknown, api_keys.on_unknown) as "on_unknown?: OnUnknown"
            from messages left join api_keys using (api_key_id)

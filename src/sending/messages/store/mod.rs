@@ -5,6 +5,7 @@
 
 pub mod accept;
 mod attempts;
+pub mod cancel;
 pub mod complete;
 pub mod expire;
 pub mod held;
@@ -13,6 +14,8 @@ pub mod mark;
 pub mod read;
 pub mod recover;
 pub mod resolve;
+pub mod retry;
+pub mod schedule;
 pub mod settle;
 
 use std::collections::HashMap;
@@ -20,7 +23,11 @@ use std::collections::HashMap;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::error::Result;
+use crate::{
+    accounts::access::Sees,
+    error::{Error, Result},
+    queue,
+};
 
 /// Locks messages in order of their ids; says of those that exist whether they have settled.
 async fn lock_messages(conn: &mut PgConnection, ids: &[Uuid]) -> Result<HashMap<Uuid, bool>> {
@@ -32,4 +39,23 @@ async fn lock_messages(conn: &mut PgConnection, ids: &[Uuid]) -> Result<HashMap<
     .fetch_all(conn)
     .await?;
     Ok(rows.into_iter().map(|row| (row.message_id, row.settled)).collect())
+}
+
+/// Locks a message and its job, for whoever may decide about it.
+async fn lock_one(conn: &mut PgConnection, id: Uuid, sees: Sees) -> Result<()> {
+    let seen = sqlx::query_scalar!(
+        r#"select exists (select from messages where message_id = $1 and ($2::uuid is null or api_key_id = $2)) as "seen!""#,
+        id,
+        sees.key(),
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    if !seen {
+        return Err(Error::NotFound("Job"));
+    }
+    queue::lock(conn, &[id]).await?;
+    match lock_messages(conn, &[id]).await?.is_empty() {
+        true => Err(Error::NotFound("Job")),
+        false => Ok(()),
+    }
 }

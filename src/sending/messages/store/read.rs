@@ -22,6 +22,7 @@ pub struct Row {
     pub size: i64,
     pub tags: Vec<String>,
     pub metadata: Value,
+    pub send_at: Option<DateTime<Utc>>,
     pub expires_at: Option<DateTime<Utc>>,
     pub n_recipients: i32,
     pub n_open: i32,
@@ -29,6 +30,7 @@ pub struct Row {
     pub n_accepted: i32,
     pub n_attempts: i32,
     pub resends: i32,
+    pub retries: i32,
     pub started_at: Option<DateTime<Utc>>,
     pub last_relay: Option<String>,
     pub last_error: Option<String>,
@@ -44,7 +46,7 @@ pub async fn list(db: &PgPool, sees: Sees, before: Option<Uuid>, limit: i64) -> 
         Row,
         r#"select message_id, api_key_id, messages.created_at, internet_id, from_header, to_header, cc_header, reply_to,
                   subject, size, tags, metadata, expires_at, n_recipients, n_open, n_unknown,
-                  n_accepted, n_attempts, resends, started_at, last_relay, last_error, outcome, settled_at,
+                  n_accepted, n_attempts, resends, retries, send_at, started_at, last_relay, last_error, outcome, settled_at,
                   coalesce(jobs.state = 'leased', false) as "leased!", jobs.due_at as "next_at?"
            from messages left join jobs on job_id = message_id
            where ($1::uuid is null or api_key_id = $1) and ($2::uuid is null or message_id < $2)
@@ -63,7 +65,7 @@ pub async fn one(db: &PgPool, sees: Sees, id: Uuid) -> Result<Option<Row>> {
         Row,
         r#"select message_id, api_key_id, messages.created_at, internet_id, from_header, to_header, cc_header, reply_to,
                   subject, size, tags, metadata, expires_at, n_recipients, n_open, n_unknown,
-                  n_accepted, n_attempts, resends, started_at, last_relay, last_error, outcome, settled_at,
+                  n_accepted, n_attempts, resends, retries, send_at, started_at, last_relay, last_error, outcome, settled_at,
                   coalesce(jobs.state = 'leased', false) as "leased!", jobs.due_at as "next_at?"
            from messages left join jobs on job_id = message_id
            where message_id = $1 and ($2::uuid is null or api_key_id = $2)"#,

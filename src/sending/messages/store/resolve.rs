@@ -1,10 +1,10 @@
 //! A person's word on recipients of whom nothing is known.
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::{
-    lock_messages,
+    lock_one,
     settle::{self, Settled},
 };
 use crate::{
@@ -13,7 +13,6 @@ use crate::{
     error::{Error, Result},
     events::{self, Event},
     metrics::Metrics,
-    queue,
     sending::messages::resolve::{Answer, Resolution},
 };
 
@@ -26,10 +25,7 @@ pub async fn resolve(
     who: &Who,
 ) -> Result<()> {
     let mut tx = db.begin().await?;
-    queue::lock(&mut tx, &[id]).await?;
-    if lock_messages(&mut tx, &[id]).await?.is_empty() || !is_seen(&mut tx, id, sees).await? {
-        return Err(Error::NotFound("Job"));
-    }
+    lock_one(&mut tx, id, sees).await?;
     let only: Option<Vec<String>> = resolution
         .recipients
         .as_ref()
@@ -81,15 +77,4 @@ pub async fn resolve(
     Settled::tell(&settled, metrics);
     rows.iter().for_each(|_| metrics.sending.recipient(resolution.answer.state().as_str()));
     Ok(())
-}
-
-async fn is_seen(conn: &mut PgConnection, id: Uuid, sees: Sees) -> Result<bool> {
-    let seen = sqlx::query_scalar!(
-        r#"select exists (select from messages where message_id = $1 and ($2::uuid is null or api_key_id = $2)) as "seen!""#,
-        id,
-        sees.key(),
-    )
-    .fetch_one(conn)
-    .await?;
-    Ok(seen)
 }

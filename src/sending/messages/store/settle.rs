@@ -83,7 +83,7 @@ struct Facts {
 #[derive(Debug)]
 pub struct Settled {
     pub outcome: String,
-    /// Seconds since it was accepted.
+    /// Seconds since its retry window opened.
     pub after: f64,
 }
 
@@ -95,7 +95,8 @@ impl Settled {
 }
 
 /// Counts the recipients of these messages, which the caller has locked, and settles those whose
-/// last open recipient has an outcome. A message settles once, and tells it once.
+/// last open recipient has an outcome. A message settles once, and tells it once;
+/// one that was opened again by a retry settles again.
 pub async fn count(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Settled>> {
     let settled = sqlx::query!(
         r#"with counted as materialized (
@@ -126,7 +127,7 @@ pub async fn count(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Settled>
          where messages.message_id = counted.message_id
          returning messages.message_id, messages.outcome, messages.internet_id, messages.n_accepted,
                    messages.n_recipients, messages.last_error,
-                   extract(epoch from messages.settled_at - messages.created_at)::float8 as after,
+                   extract(epoch from messages.settled_at - coalesce(messages.window_from, messages.created_at))::float8 as after,
                    (messages.settled_at is not null and old.settled_at is null) as "settled_now!""#,
         ids,
     )
@@ -148,7 +149,8 @@ pub async fn count(conn: &mut PgConnection, ids: &[Uuid]) -> Result<Vec<Settled>
     events::emit(conn, &told).await?;
     let settled = |outcome: Option<String>, after: Option<f64>| Settled {
         outcome: outcome.unwrap_or_default(),
-        after: after.unwrap_or_default(),
+        // A scheduled message may be cancelled before its time.
+        after: after.unwrap_or_default().max(0.0),
     };
     Ok(now.into_iter().map(|it| settled(it.outcome, it.after)).collect())
 }
@@ -179,16 +181,18 @@ pub(super) async fn waiting(
     Ok(rows.into_iter().map(|row| (row.message_id, row.due)).collect())
 }
 
-/// Makes sure that these messages have a job if a recipient of theirs waits.
+/// Makes sure that these messages have a job if a recipient of theirs waits, due when the first is.
 pub(super) async fn queue_again(conn: &mut PgConnection, ids: &[Uuid]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
     let rows = sqlx::query!(
-        r#"select message_id, split_part(from_address, '@', -1) as "lane!", priority from messages
-           where message_id = any($1)
-             and exists (select from recipients where recipients.message_id = messages.message_id
-                         and state in ('queued', 'deferred'))
+        r#"select message_id, split_part(from_address, '@', -1) as "lane!", priority, waiting.due as "due!"
+           from messages cross join lateral (
+               select min(next_at) as due from recipients
+               where recipients.message_id = messages.message_id and state in ('queued', 'deferred')
+           ) as waiting
+           where message_id = any($1) and waiting.due is not null
            order by message_id"#,
         ids,
     )
@@ -200,6 +204,7 @@ pub(super) async fn queue_again(conn: &mut PgConnection, ids: &[Uuid]) -> Result
             job_id: row.message_id,
             lane: &row.lane,
             priority: Priority::from(row.priority),
+            due: Some(row.due),
         })
         .collect();
     queue::enqueue(conn, KIND, &jobs).await
