@@ -35,6 +35,7 @@ fn routes(app: &App, sending: &Sending) -> OpenApiRouter {
         .merge(sending::relays::router(sending.clone()))
         .merge(sending::pauses::router(sending.clone()))
         .merge(sending::limits::router(sending.clone()))
+        .merge(sending::templates::router(sending.clone()))
         .merge(sending::messages::router(sending.clone()));
     if app.config.sandbox.enabled {
         router.merge(sending::sandbox::router(app.clone()))

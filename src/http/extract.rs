@@ -119,6 +119,20 @@ fn parse_query<T: DeserializeOwned>(uri: &Uri) -> Result<T> {
         .map_err(|error| Error::invalid("query", error.body_text()))
 }
 
+/// What a path names by its id or by its own word for itself. One that cannot be read names nothing.
+pub struct IdOrName(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdOrName {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
+        let text = Path::<String>::from_request_parts(parts, state).await;
+        // The database keeps no NUL, not even to compare it.
+        let readable = text.ok().filter(|Path(text)| !text.contains('\0'));
+        readable.map(|Path(text)| Self(text)).ok_or(Error::NotFound("Resource"))
+    }
+}
+
 /// The id in a path. One that is no UUID names nothing: 404, as an unknown one.
 pub struct Id(pub Uuid);
 

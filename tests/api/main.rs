@@ -21,4 +21,5 @@ mod retrying;
 mod scheduling;
 mod sending;
 mod support;
+mod templates;
 mod wire;

@@ -15,7 +15,7 @@ use crate::{
     events::{self, Event},
     metrics::Metrics,
     queue::{self, NewJob, Priority},
-    sending::Sending,
+    sending::{Sending, templates},
 };
 
 /// One message, ready to be written.
@@ -65,6 +65,24 @@ pub struct Idempotency {
     pub request_hash: [u8; 32],
 }
 
+impl Idempotency {
+    /// Of the message as it was asked for: before its template is filled.
+    fn of(actor: &Actor, message: &NewMessage, key: &str) -> Self {
+        let request_hash = message.fingerprint();
+        Self { api_key_id: actor.key.id, key: key.to_owned(), request_hash }
+    }
+
+    /// What the key stands for, among these.
+    fn earlier(&self, known: &[store::accept::Earlier]) -> Option<Accepted> {
+        let mut known = known.iter();
+        let found = known.find(|it| it.api_key_id == self.api_key_id && it.key == self.key)?;
+        Some(match found.request_hash == self.request_hash {
+            true => Accepted::Replay(found.message_id),
+            false => Accepted::KeyReused,
+        })
+    }
+}
+
 impl Item {
     /// Recipients that are to be sent to.
     pub fn n_open(&self) -> usize {
@@ -99,7 +117,11 @@ pub async fn accept(
     message: &NewMessage,
     idempotency_key: Option<&str>,
 ) -> Result<(Uuid, bool)> {
-    let item = prepare(sending, actor, message, idempotency_key)?;
+    let item = match prepare(sending, actor, message, idempotency_key).await {
+        Ok(item) => item,
+        // What was accepted once is not judged again: its template may have changed since.
+        Err(error) => return replay(sending, actor, message, idempotency_key).await?.ok_or(error),
+    };
     let id = item.message_id;
     match sending.accepting.put(item).await? {
         Accepted::New => {
@@ -107,23 +129,51 @@ pub async fn accept(
             Ok((id, false))
         }
         Accepted::Replay(earlier) => Ok((earlier, true)),
-        Accepted::KeyReused => Err(Error::conflict(
-            "IDEMPOTENCY_KEY_REUSED",
-            "this idempotency key was used for another request",
-        )),
+        Accepted::KeyReused => Err(key_reused()),
         Accepted::Suppressed(list) => Err(Error::Suppressed(list)),
     }
 }
 
-/// Everything that is judged and made before the database is asked.
-pub(super) fn prepare(
+fn key_reused() -> Error {
+    let why = "this idempotency key was used for another request";
+    Error::conflict("IDEMPOTENCY_KEY_REUSED", why)
+}
+
+/// Everything that is judged and made before the message is written.
+pub(super) async fn prepare(
     sending: &Sending,
     actor: &Actor,
     message: &NewMessage,
     idempotency_key: Option<&str>,
 ) -> Result<Item> {
     let from = sender(sending, actor, message)?;
-    Ok(item(sending, actor, message, &from, idempotency_key))
+    let idempotency = idempotency_key.map(|key| Idempotency::of(actor, message, key));
+    let Some(template) = &message.template else {
+        return Ok(item(sending, actor, message, &from, idempotency));
+    };
+    let rendered = templates::filled(&sending.app.db, template).await?;
+    let filled = message.filled(rendered);
+    let code = "TEMPLATE_NOT_RENDERED";
+    let filled = filled.map_err(|issues| Error::Invalid { code, issues })?;
+    Ok(item(sending, actor, &filled, &from, idempotency))
+}
+
+/// What an earlier request with this key was answered, if there was one.
+async fn replay(
+    sending: &Sending,
+    actor: &Actor,
+    message: &NewMessage,
+    idempotency_key: Option<&str>,
+) -> Result<Option<(Uuid, bool)>> {
+    let Some(key) = idempotency_key else { return Ok(None) };
+    let mine = Idempotency::of(actor, message, key);
+    let mut conn = sending.app.db.acquire().await?;
+    let known = store::accept::earlier(&mut conn, &[(mine.api_key_id, mine.key.clone())]).await?;
+    match mine.earlier(&known) {
+        Some(Accepted::Replay(id)) => Ok(Some((id, true))),
+        Some(_) => Err(key_reused()),
+        None => Ok(None),
+    }
 }
 
 /// The sender of the message: as asked for, or the first relay's. Some relay must be eligible for
@@ -160,7 +210,7 @@ fn item(
     actor: &Actor,
     message: &NewMessage,
     from: &Mailbox,
-    idempotency_key: Option<&str>,
+    idempotency: Option<Idempotency>,
 ) -> Item {
     let message_id = Uuid::now_v7();
     let internet_id = format!("{message_id}@{}", from.address().domain());
@@ -213,11 +263,7 @@ fn item(
         suppression_exempt: actor.key.suppression_exempt,
         reject_suppressed: message.reject_suppressed.unwrap_or(true),
         recipients,
-        idempotency: idempotency_key.map(|key| Idempotency {
-            api_key_id: actor.key.id,
-            key: key.to_owned(),
-            request_hash: message.fingerprint(),
-        }),
+        idempotency,
         lane: from.address().domain().to_string(),
     }
 }
@@ -317,12 +363,7 @@ fn keys_of(items: &[&Item]) -> Vec<(Uuid, String)> {
 }
 
 fn earlier(item: &Item, known: &[store::accept::Earlier]) -> Option<Accepted> {
-    let mine = item.idempotency.as_ref()?;
-    let found = known.iter().find(|it| it.api_key_id == mine.api_key_id && it.key == mine.key)?;
-    Some(match found.request_hash == mine.request_hash {
-        true => Accepted::Replay(found.message_id),
-        false => Accepted::KeyReused,
-    })
+    item.idempotency.as_ref()?.earlier(known)
 }
 
 /// The item with its suppressed recipients marked; or the list of them, if that refuses it.

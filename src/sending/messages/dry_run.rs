@@ -61,7 +61,7 @@ pub struct PlannedRelay {
 
 /// Judges the message as [`accept::accept`] would, except for its idempotency key.
 pub async fn dry_run(sending: &Sending, actor: &Actor, message: &NewMessage) -> Result<DryRun> {
-    let item = accept::prepare(sending, actor, message, None)?;
+    let item = accept::prepare(sending, actor, message, None).await?;
     let keys: Vec<String> = item.recipients.iter().map(|it| it.lookup_key.clone()).collect();
     let mut conn = sending.app.db.acquire().await?;
     let suppressed = store::accept::suppressed(&mut conn, &keys).await?.into_iter().collect();

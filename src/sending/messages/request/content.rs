@@ -5,9 +5,12 @@ use serde_json::Value;
 use super::issues::Issues;
 
 /// One line without control characters, at least one character. It has no upper limit, since any
-/// length can be folded.
-pub(super) fn parse_subject(issues: &mut Issues, value: Value) -> String {
-    let subject = issues.required_string("subject", value);
+/// length can be folded. Beside a template it may be absent, and is empty until that is filled.
+pub(super) fn parse_subject(issues: &mut Issues, value: Value, template: bool) -> String {
+    let subject = match template {
+        true => issues.string("subject", value),
+        false => issues.required_string("subject", value),
+    };
     if subject.as_deref() == Some("") {
         issues.add("subject", "must not be empty");
     }
@@ -18,12 +21,21 @@ pub(super) fn parse_subject(issues: &mut Issues, value: Value) -> String {
     subject
 }
 
-/// HTML and text, at least one of them. An empty text is none.
+/// HTML and text, at least one of them; or neither, beside a template. An empty text is none.
 pub(super) fn parse_bodies(
     issues: &mut Issues,
     html: Value,
     text: Value,
+    template: bool,
 ) -> (Option<String>, Option<String>) {
+    if template {
+        for (path, body) in [("html", html), ("text", text)] {
+            if !body.is_null() {
+                issues.add(path, "not together with template");
+            }
+        }
+        return (None, None);
+    }
     if html.is_null() && (text.is_null() || text == "") {
         issues.add("html", "html or text is required");
     }
@@ -42,7 +54,7 @@ pub(super) fn parse_bodies(
 
 /// NUL must not be in a message at all (RFC 5322 §4.1), and no other C0 character has a meaning in
 /// text but the tab and the two that end lines.
-fn is_body_control(byte: u8) -> bool {
+pub(super) fn is_body_control(byte: u8) -> bool {
     byte < b' ' && !matches!(byte, b'\t' | b'\r' | b'\n')
 }
 

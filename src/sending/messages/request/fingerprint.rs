@@ -4,10 +4,13 @@
 //! requests run into the same bytes. The first value names this encoding: a change of it must
 //! change the name, or a client's retry across an upgrade would look like another request.
 
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::{Attachment, Lifetime, NewMessage, OnUnknown, Priority};
-use crate::address::Mailbox;
+use crate::{address::Mailbox, sending::templates::TemplateUse};
 
 const ENCODING: &str = "postroom send 1";
 
@@ -22,6 +25,7 @@ pub(super) fn of(message: &NewMessage) -> [u8; 32] {
         subject,
         html,
         text,
+        template,
         headers,
         tags,
         metadata,
@@ -77,6 +81,12 @@ pub(super) fn of(message: &NewMessage) -> [u8; 32] {
         hash.text("sendAt");
         hash.text(&at.timestamp_micros().to_string());
     }
+    if let Some(TemplateUse { id, version, data }) = template {
+        hash.text("template");
+        hash.text(id);
+        hash.list(version, |hash, version| hash.text(&version.to_string()));
+        hash.object(data);
+    }
     hash.0.finalize().into()
 }
 
@@ -110,6 +120,30 @@ impl Writer {
     fn mailbox(&mut self, mailbox: &Mailbox) {
         self.list(mailbox.name().as_slice(), |hash, name| hash.text(name));
         self.text(mailbox.address().as_str());
+    }
+
+    /// Sorted by its keys, whatever order the client had.
+    fn object(&mut self, fields: &Map<String, Value>) {
+        let fields: BTreeMap<_, _> = fields.iter().collect();
+        self.list(fields, |hash, (key, value)| {
+            hash.text(key);
+            hash.json(value);
+        });
+    }
+
+    fn json(&mut self, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                self.text("object");
+                self.object(fields);
+            }
+            Value::Array(items) => {
+                self.text("array");
+                self.list(items, Self::json);
+            }
+            // As JSON writes them, none is like another.
+            leaf => self.text(&leaf.to_string()),
+        }
     }
 
     fn attachment(&mut self, attachment: &Attachment) {

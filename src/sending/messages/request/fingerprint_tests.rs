@@ -15,6 +15,18 @@ fn two_spellings_have_one_fingerprint() {
     assert_eq!(accepted(base).fingerprint(), accepted(other).fingerprint());
 }
 
+fn template(template: serde_json::Value) -> serde_json::Value {
+    json!({ "html": null, "subject": null, "template": template })
+}
+
+#[test]
+fn a_template_is_known_by_what_is_asked_for() {
+    let one = template(json!({ "id": "a", "data": { "x": 1, "y": { "b": 2, "a": null } } }));
+    let other =
+        template(json!({ "id": "a", "version": null, "data": { "y": { "b": 2 }, "x": 1 } }));
+    assert_eq!(accepted(one).fingerprint(), accepted(other).fingerprint());
+}
+
 #[test]
 fn every_change_of_meaning_changes_the_fingerprint() {
     let file = |name: &str, content: &str| json!([{ "filename": name, "content": content }]);
@@ -54,6 +66,16 @@ fn every_change_of_meaning_changes_the_fingerprint() {
         attachment(json!({ "contentId": "a" })),
         attachment(json!({ "disposition": "inline" })),
         attachment(json!({ "contentType": "text/plain" })),
+        template(json!({ "id": "a" })),
+        template(json!({ "id": "b" })),
+        template(json!({ "id": "a", "version": 1 })),
+        template(json!({ "id": "a", "data": { "x": 1 } })),
+        template(json!({ "id": "a", "data": { "x": "1" } })),
+        template(json!({ "id": "a", "data": { "x": [1] } })),
+        template(json!({ "id": "a", "data": { "x": { "y": 1 } } })),
+        template(json!({ "id": "a", "data": { "x": ["y", 1] } })),
+        template(json!({ "id": "a", "data": { "x": [["y", 1]] } })),
+        json!({ "html": null, "template": { "id": "a" }, "subject": "Own" }),
     ];
     let prints: Vec<_> = variants
         .iter()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 
 use super::{Attachment, CustomHeader, Lifetime, OnUnknown, Priority};
-use crate::address::Mailbox;
+use crate::{address::Mailbox, sending::templates::TemplateUse};
 
 /// What a client asked to send, parsed. Nothing in it can break a header or a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,10 +17,14 @@ pub struct NewMessage {
     /// As asked for; the sender policy resolves an absent one.
     pub from: Option<Mailbox>,
     pub reply_to: Vec<Mailbox>,
+    /// Empty only where a template that is still to be filled gives it.
     pub subject: String,
-    /// As given, line ends included. At least one of `html` and `text` is there; neither is empty.
+    /// As given, line ends included. At least one of `html` and `text` is there, unless a template is
+    /// still to be filled; neither is empty.
     pub html: Option<String>,
     pub text: Option<String>,
+    /// As asked for.
+    pub template: Option<TemplateUse>,
     /// In the order of their names, each name once.
     pub headers: Vec<CustomHeader>,
     pub tags: BTreeSet<String>,
@@ -58,7 +62,7 @@ impl NewMessage {
 
     /// SHA-256 over what the request means: two spellings of one request have one fingerprint, and
     /// any change of meaning gives another. Names of ignored fields and the current time do not
-    /// enter it.
+    /// enter it, nor what a template says now: to be asked of a message before it is filled.
     pub fn fingerprint(&self) -> [u8; 32] {
         super::fingerprint::of(self)
     }

@@ -13,6 +13,7 @@ mod labels;
 mod message;
 mod options;
 mod recipients;
+mod template;
 mod wire;
 
 pub use crate::on_unknown::OnUnknown;

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     NewMessage, OnUnknown, Priority, attachments, content, headers, issues::Issues, labels,
-    options, recipients,
+    options, recipients, template,
 };
 use crate::error::Issue;
 
@@ -31,15 +31,19 @@ pub struct SendRequest {
     /// Where answers go.
     #[schema(value_type = Option<Recipients>)]
     pub reply_to: Value,
-    /// One line, without control characters.
-    #[schema(value_type = String, required = true, min_length = 1)]
+    /// One line, without control characters. Required, unless a `template` gives one; then it takes the
+    /// place of the template's.
+    #[schema(value_type = Option<String>, min_length = 1)]
     pub subject: Value,
-    /// The message as HTML. One of `html` and `text` is required.
+    /// The message as HTML. One of `html`, `text` and `template` is required.
     #[schema(value_type = Option<String>, min_length = 1)]
     pub html: Value,
     /// The message as plain text; beside `html`, its alternative.
     #[schema(value_type = Option<String>)]
     pub text: Value,
+    /// A stored template, and what to fill it with, in place of `html` and `text`.
+    #[schema(value_type = Option<TemplateRequest>)]
+    pub template: Value,
     /// More header fields, by name: at most 50, none that addressing, signing or the form of the
     /// message depends on.
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
@@ -93,8 +97,10 @@ impl SendRequest {
         let recipients = recipients::parse(issues, &self.to, &self.cc, &self.bcc);
         let from = recipients::parse_from(issues, &self.from);
         let reply_to = recipients::parse_reply_to(issues, &self.reply_to);
-        let subject = content::parse_subject(issues, self.subject);
-        let (html, text) = content::parse_bodies(issues, self.html, self.text);
+        let filled = !self.template.is_null();
+        let subject = content::parse_subject(issues, self.subject, filled);
+        let (html, text) = content::parse_bodies(issues, self.html, self.text, filled);
+        let template = template::parse(issues, self.template);
         let headers = headers::parse(issues, self.headers);
         let tags = labels::parse_tags(issues, self.tags);
         let metadata = labels::parse_metadata(issues, self.metadata);
@@ -116,6 +122,7 @@ impl SendRequest {
             subject,
             html,
             text,
+            template,
             headers,
             tags,
             metadata,
@@ -158,6 +165,20 @@ pub(super) enum Recipients {
     Text(String),
     One(AddressParts),
     List(Vec<Address>),
+}
+
+/// A stored template, and what to fill it with.
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "only the API description reads it")]
+pub(super) struct TemplateRequest {
+    /// Its id, or its slug.
+    id: String,
+    /// The current version if absent.
+    #[schema(minimum = 1)]
+    version: Option<i32>,
+    /// At most 256 KiB. A variable of the template that is not in it refuses the message.
+    #[schema(value_type = Object)]
+    data: Option<Map<String, Value>>,
 }
 
 /// A file that goes with the message.
