@@ -30,7 +30,7 @@ fn routes(app: &App, sending: &Sending) -> OpenApiRouter {
     let router = OpenApiRouter::with_openapi(surface::openapi::base())
         .merge(operate::health::router(app.clone()))
         .merge(operate::ready::router(app.clone()))
-        .merge(operate::metrics::router(app.clone()))
+        .merge(operate::metrics::router(sending.clone()))
         .merge(accounts::api_keys::router(app.clone()))
         .merge(sending::relays::router(sending.clone()))
         .merge(sending::pauses::router(sending.clone()))

@@ -33,8 +33,9 @@ pub struct Relay {
     pub id: String,
     pub name: String,
     pub breaker: Breaker,
-    /// Connections in use, and how many may be.
+    /// Connections in use, open and waiting, and how many there may be.
     pub in_use: usize,
+    pub idle: usize,
     pub most: usize,
 }
 
@@ -151,10 +152,18 @@ impl Snapshot {
         });
         shown.many("relay_breaker", "1 for the state that the relay's breaker is in", states);
         let places = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
-        let in_use = self.relays.iter().map(|it| (named(it), places(it.in_use)));
-        shown.many("relay_connections", "Connections of this process to the relay", in_use);
+        let open = self.relays.iter().flat_map(|it| {
+            let states = [("in_use", it.in_use), ("idle", it.idle)];
+            let [name, id] = named(it);
+            states.map(|(word, n)| ([name.clone(), id.clone(), ("state", word.into())], places(n)))
+        });
+        shown.many("relay_connections", "Connections of this process to the relay", open);
         let most = self.relays.iter().map(|it| (named(it), places(it.most)));
-        shown.many("relay_connections_max", "Connections to the relay at most", most);
+        shown.many(
+            "relay_connections_max",
+            "Connections to the relay that this process may have",
+            most,
+        );
     }
 }
 
@@ -243,6 +252,7 @@ mod tests {
             name: "main".to_owned(),
             breaker: Breaker::Open,
             in_use: 2,
+            idle: 1,
             most: 8,
         };
         shows(
@@ -250,7 +260,7 @@ mod tests {
             &[
                 "postroom_relay_breaker{relay=\"main\",relay_id=\"r1\",state=\"closed\"} 0.0",
                 "postroom_relay_breaker{relay=\"main\",relay_id=\"r1\",state=\"open\"} 1.0",
-                "postroom_relay_connections{relay=\"main\",relay_id=\"r1\"} 2.0",
+                "postroom_relay_connections{relay=\"main\",relay_id=\"r1\",state=\"in_use\"} 2.0",
             ],
         );
     }

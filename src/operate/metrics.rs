@@ -17,9 +17,12 @@ use crate::{
     config,
     error::{Error, Result},
     http::problem::Problem,
-    metrics::{Kind, Pool, Snapshot, Work},
+    metrics::{Breaker, Kind, Pool, Relay, Snapshot, Work},
     secrets::same_secret,
-    sending::messages,
+    sending::{
+        Sending, messages,
+        relays::{Live, Standing},
+    },
 };
 
 /// A database that does not answer in this time counts as away, and the rest is shown without it.
@@ -27,8 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-pub fn router(app: App) -> OpenApiRouter {
-    OpenApiRouter::new().routes(routes!(metrics)).with_state(app)
+pub fn router(sending: Sending) -> OpenApiRouter {
+    OpenApiRouter::new().routes(routes!(metrics)).with_state(sending)
 }
 
 /// What is counted, as OpenMetrics text. Needs the bearer token of `METRICS_TOKEN`, unless
@@ -39,12 +42,13 @@ pub fn router(app: App) -> OpenApiRouter {
         (status = 401, body = Problem),
         (status = 404, body = Problem, description = "neither a token nor METRICS_PUBLIC is set"),
     ))]
-async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<impl IntoResponse> {
+async fn metrics(State(sending): State<Sending>, headers: HeaderMap) -> Result<impl IntoResponse> {
+    let app = &sending.app;
     if !may_read(&app.config.metrics, &headers) {
         let is_there = app.config.metrics.token.is_some();
         return Err(if is_there { Error::Unauthenticated } else { Error::NotFound("Route") });
     }
-    let work = match tokio::time::timeout(PATIENCE, work(&app)).await {
+    let work = match tokio::time::timeout(PATIENCE, work(app)).await {
         Ok(Ok(work)) => Some(work),
         Ok(Err(error)) => {
             tracing::warn!(%error, "the metrics are shown without the database");
@@ -52,7 +56,7 @@ async fn metrics(State(app): State<App>, headers: HeaderMap) -> Result<impl Into
         }
         Err(_) => None,
     };
-    let text = app.metrics.render(&Snapshot { pools: pools(&app), relays: Vec::new(), work });
+    let text = app.metrics.render(&Snapshot { pools: pools(app), relays: relays(&sending), work });
     Ok(([(header::CONTENT_TYPE, TYPE)], text))
 }
 
@@ -63,6 +67,23 @@ async fn work(app: &App) -> Result<Work> {
         work.kinds.push(Kind { kind: messages::KIND.to_owned(), ..Kind::default() });
     }
     Ok(work)
+}
+
+fn relays(sending: &Sending) -> Vec<Relay> {
+    let known = sending.relays.living().into_iter();
+    let relay = |(id, name, live): (uuid::Uuid, String, Live)| Relay {
+        id: id.to_string(),
+        name,
+        breaker: match live.breaker {
+            Standing::Closed => Breaker::Closed,
+            Standing::HalfOpen => Breaker::HalfOpen,
+            Standing::Open => Breaker::Open,
+        },
+        in_use: live.in_use,
+        idle: live.idle,
+        most: live.places,
+    };
+    known.map(relay).collect()
 }
 
 fn pools(app: &App) -> Vec<Pool> {

@@ -28,6 +28,8 @@ async fn health_and_metrics_tell_the_depth_the_age_and_the_outcomes() {
         "phase=\"dot\",result=\"accepted\"} 1",
         "postroom_http_request_duration_seconds_count{method=\"POST\",route=\"/send\",status=\"2xx\"} 1",
         "postroom_queue_claim_seconds_count",
+        "state=\"closed\"} 1",
+        "postroom_relay_connections_max{relay=\"sandbox\"",
         "postroom_database_pool_connections{pool=\"api\",state=\"idle\"}",
         "postroom_recipients_held_unknown 0",
         "postroom_processes_alive 1",

@@ -32,7 +32,9 @@ pub async fn checks(app: &App) -> (Vec<Check>, bool) {
     let before = app.now();
     match asked("database.version", store::server(&mut conn)).await {
         Err(check) => {
-            checks.push(check);
+            // Behind a pooler, others of its sessions may have prepared the same.
+            let prepared = check.found.contains("prepared statement");
+            checks.push(if prepared { pooler::in_the_way(&check.found) } else { check });
             return (checks, false);
         }
         Ok(server) => {
@@ -67,7 +69,9 @@ async fn reach(database: &config::Database) -> Result<PgConnection, Check> {
         .map_err(|error| Check::fail("database", error.to_string(), "correct DATABASE_URL"))?;
     match tokio::time::timeout(PATIENCE, PgConnection::connect_with(&options)).await {
         Ok(Ok(conn)) => Ok(conn),
-        Ok(Err(error)) if pooler::refuses_options(&error) => Err(pooler::in_the_way(&error)),
+        Ok(Err(error)) if pooler::refuses_options(&error) => {
+            Err(pooler::in_the_way(&pooler::words(&error)))
+        }
         Ok(Err(error)) => {
             let (found, fix) = unreached(&error, &place);
             Err(Check::fail("database", found, fix))

@@ -26,7 +26,7 @@ pub async fn check(settings: &config::Database, first: &mut PgConnection) -> Che
             "a pooler in transaction mode is in the way: a session does not keep what it sets",
             FIX,
         ),
-        Ok(Err(error)) if is_about_prepared(&error) => in_the_way(&error),
+        Ok(Err(error)) if is_about_prepared(&error) => in_the_way(&words(&error)),
         Ok(Err(error)) => Check::warn(
             CHECK,
             format!("it could not be found out: {error}"),
@@ -68,10 +68,14 @@ pub fn refuses_options(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(it) if it.message().contains("unsupported startup parameter"))
 }
 
-pub fn in_the_way(error: &sqlx::Error) -> Check {
-    let said = match error {
+/// What the pooler said.
+pub fn words(error: &sqlx::Error) -> String {
+    match error {
         sqlx::Error::Database(it) => it.message().to_owned(),
         other => other.to_string(),
-    };
+    }
+}
+
+pub fn in_the_way(said: &str) -> Check {
     Check::fail(CHECK, format!("a pooler is in the way: {said}"), FIX)
 }

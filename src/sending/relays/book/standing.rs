@@ -170,6 +170,11 @@ impl Book {
         }
     }
 
+    /// The relays in use, by id and name, each as it is now.
+    pub fn living(&self) -> Vec<(Uuid, String, Live)> {
+        self.all().iter().map(|it| (it.id, it.name.clone(), self.live(it.id))).collect()
+    }
+
     /// How a relay is now.
     pub fn live(&self, id: Uuid) -> Live {
         let paused = self.pauses.holds(Scope::Relay, &id.to_string());
