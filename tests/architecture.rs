@@ -112,7 +112,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
         &[
             "src/outside/",
             "src/sending/sandbox/listener.rs",
-            "src/sending/messages/deliver/transaction.rs",
+            "src/sending/relays/session.rs",
             "src/serve.rs",
             "src/dev/",
             "src/operate/probe.rs",

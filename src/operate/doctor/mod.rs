@@ -73,7 +73,7 @@ async fn over_the_database(app: &App, has_secret: bool) -> Vec<Check> {
     let (secret, work, of_relays, of_domains) = tokio::join!(
         database::secret(app, has_secret),
         work::checks(app),
-        relays::checks(app, has_secret),
+        relays::checks(app),
         domains::checks(app),
     );
     checks.push(secret);

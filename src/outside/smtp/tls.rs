@@ -43,6 +43,8 @@ pub enum TlsVersion {
 pub struct TlsInfo {
     pub version: String,
     pub cipher: String,
+    /// When the certificate of the server ends, in seconds since 1970.
+    pub expires: Option<i64>,
 }
 
 /// The roots the system trusts; read once, since a system has some hundred files of them.

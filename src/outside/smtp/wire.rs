@@ -66,7 +66,16 @@ impl Wire {
         let connection = stream.get_ref().1;
         let version = connection.protocol_version().map(|v| format!("{v:?}"));
         let cipher = connection.negotiated_cipher_suite().map(|c| format!("{:?}", c.suite()));
-        Some(TlsInfo { version: version.unwrap_or_default(), cipher: cipher.unwrap_or_default() })
+        let certificate = connection.peer_certificates().and_then(<[_]>::first);
+        let expires = certificate.and_then(|it| {
+            let (_, parsed) = x509_parser::parse_x509_certificate(it).ok()?;
+            Some(parsed.validity().not_after.timestamp())
+        });
+        Some(TlsInfo {
+            version: version.unwrap_or_default(),
+            cipher: cipher.unwrap_or_default(),
+            expires,
+        })
     }
 
     /// Says one command, without its line end, and hears the reply.

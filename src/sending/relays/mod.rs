@@ -12,6 +12,7 @@ pub mod breaker;
 pub mod eligible;
 mod pool;
 mod routes;
+mod session;
 pub mod slots;
 mod store;
 mod wire;
@@ -30,6 +31,7 @@ use crate::{
 pub use book::{Book, Live, Place, Relay, Standing, Taking};
 pub use pool::Kept;
 pub use routes::router;
+pub use session::open as open_session;
 pub use store::breaker::Words;
 pub use wire::{NewRelay, RelayPatch, RelayView};
 

@@ -3,6 +3,7 @@
 mod databases;
 mod dns;
 mod neighbours;
+mod relays;
 
 use std::{collections::BTreeMap, process::Stdio, time::Duration};
 

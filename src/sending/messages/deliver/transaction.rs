@@ -1,15 +1,12 @@
 //! One transaction with one relay: the conversation, with the mark before its dot.
 
 use super::{
-    Deliver,
     group::{Group, Pending},
     trial::{Heard, Trial},
     turn::Setting,
 };
 use crate::{
-    outside::smtp::{
-        Answer, Deadlines, Endpoint, Envelope, Fault, FaultKind, Phase, Rcpt, Session,
-    },
+    outside::smtp::{Answer, Endpoint, Envelope, Phase, Rcpt},
     sending::{
         messages::store::{load::Head, mark::Mark},
         relays::{self, Place, breaker::Evidence},
@@ -38,7 +35,7 @@ async fn converse(
     let work = setting.work;
     let mut kept = match place.kept_session().await {
         Some(kept) => kept,
-        None => match open(work, endpoint, &deadlines(work)).await {
+        None => match relays::open_session(&work.app, endpoint).await {
             Ok(session) => place.new_session(session),
             Err(fault) => return trial.broke(fault),
         },
@@ -88,29 +85,6 @@ async fn converse(
     }
 }
 
-/// Resolves the relay's host, and lets through only addresses that relays may have.
-async fn open(
-    work: &Deliver,
-    endpoint: &Endpoint,
-    deadlines: &Deadlines,
-) -> std::result::Result<Session, Fault> {
-    let host = (endpoint.host.as_str(), endpoint.port);
-    let found = match tokio::time::timeout(deadlines.connect, tokio::net::lookup_host(host)).await {
-        Ok(Ok(found)) => found.collect::<Vec<_>>(),
-        Ok(Err(error)) => return Err(Fault { phase: Phase::Dns, kind: FaultKind::Resolve(error) }),
-        Err(_) => {
-            return Err(Fault { phase: Phase::Dns, kind: FaultKind::TimedOut(deadlines.connect) });
-        }
-    };
-    let networks = &work.app.config.sending.relay_networks;
-    let permitted: Vec<_> = found.into_iter().filter(|it| networks.permits(it.ip())).collect();
-    if permitted.is_empty() {
-        let why = "relays may not have this address";
-        return Err(Fault { phase: Phase::Dns, kind: FaultKind::Malformed(why) });
-    }
-    Session::connect_from(endpoint, &permitted, deadlines).await
-}
-
 fn envelope(head: &Head, group: &Group) -> Envelope {
     let rcpt = |it: &Pending| Rcpt {
         address: it.due.address.clone(),
@@ -142,21 +116,6 @@ fn mark(setting: &Setting<'_>, group: &Group, trial: &Trial) -> Mark {
             .filter(|(_, heard)| matches!(heard, Heard::Accepted))
             .map(|(it, _)| it.due.recipient_id)
             .collect(),
-    }
-}
-
-fn deadlines(work: &Deliver) -> Deadlines {
-    let of = &work.app.config.sending.deadlines;
-    Deadlines {
-        connect: of.connect,
-        tls: of.greeting,
-        greeting: of.greeting,
-        ehlo: of.ehlo,
-        auth: of.ehlo,
-        mail: of.mail,
-        rcpt: of.rcpt,
-        data: of.data,
-        dot: of.dot,
     }
 }
 

@@ -185,6 +185,11 @@ impl Book {
         Ok(self.purse.read().await? || pauses)
     }
 
+    /// The relays in use.
+    pub fn relays(&self) -> Arc<Vec<Arc<Relay>>> {
+        self.all()
+    }
+
     fn all(&self) -> Arc<Vec<Arc<Relay>>> {
         self.relays.read().expect("no writer panics").clone()
     }
