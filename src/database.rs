@@ -122,6 +122,24 @@ pub struct Schema {
     pub broken: Vec<i64>,
 }
 
+/// Seals the check value again, with the first key of the ring; fails unless the ring opens it.
+pub async fn reseal_check(conn: &mut PgConnection, ring: &SecretRing) -> anyhow::Result<()> {
+    let kept = sqlx::query_scalar!(
+        "select value from installation where name = 'secret_check' for update"
+    )
+    .fetch_optional(&mut *conn)
+    .await?
+    .context("no server has used this database yet: there is nothing to seal again")?;
+    ring.check(&kept).context("POSTROOM_SECRET_KEY does not hold the key of this database")?;
+    sqlx::query!(
+        "update installation set value = $1 where name = 'secret_check'",
+        ring.check_value()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Looks at the schema, and changes nothing.
 pub async fn schema(db: &PgPool) -> Result<Schema, sqlx::Error> {
     let mut conn = db.acquire().await?;

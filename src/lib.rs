@@ -7,6 +7,7 @@
 //! * **[`accounts`]**: who may come in. The access rules are [`accounts::access`].
 //! * **[`sending`]**: what goes out. Its page is the state machine; read it before its code.
 //! * **[`operate`]**: health and metrics. **[`surface`]**: the API's description.
+//! * **[`transfer`]**: what an operator brings along from elsewhere.
 //! * **The roof**: [`router`] (table of contents), [`background`] (timetable), [`serve`] (start and stop), [`dev`] (everything
 //!   on one machine), [`cli`].
 //!
@@ -36,4 +37,5 @@ pub mod sending;
 pub mod serve;
 pub mod surface;
 pub mod telemetry;
+pub mod transfer;
 pub mod upkeep;

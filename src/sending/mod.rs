@@ -201,6 +201,7 @@ pub mod pauses;
 pub mod relays;
 pub mod retry;
 pub mod sandbox;
+pub mod suppressions;
 pub mod templates;
 use std::sync::Arc;
 

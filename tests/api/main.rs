@@ -5,6 +5,7 @@
 mod access;
 mod alerts;
 mod cancelling;
+mod command_line;
 mod configuration;
 #[path = "../shared/database.rs"]
 mod database;

@@ -47,7 +47,8 @@ impl Scope {
         }
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// The scope of this name.
+    pub fn parse(text: &str) -> Option<Self> {
         [Self::Send, Self::Read, Self::Admin].into_iter().find(|scope| scope.as_str() == text)
     }
 }
@@ -210,6 +211,27 @@ pub async fn create_from(app: &App, who: &Who, new: NewKey, plain: &str) -> Resu
     written(&mut tx, who, "api_key.created", None, &key).await?;
     tx.commit().await?;
     Ok(key)
+}
+
+/// A key that was made elsewhere, of which only the hash is known: SHA-256 of the whole key, in hex.
+#[derive(Debug, Clone)]
+pub struct Adopted {
+    pub name: String,
+    pub prefix: String,
+    pub hash: String,
+    pub scopes: Vec<Scope>,
+    pub suppression_exempt: bool,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub revoked_at: Option<DateTime<Utc>>,
+    pub created_at: Option<DateTime<Utc>>,
+}
+
+/// Takes over a key; one whose prefix is known stays as it is. Answers whether it is new here.
+pub async fn adopt(conn: &mut sqlx::PgConnection, who: &Who, adopted: &Adopted) -> Result<bool> {
+    let Some(id) = store::adopt(conn, adopted).await? else { return Ok(false) };
+    let key = store::lock(conn, id).await?.ok_or(Error::NotFound("API key"))?;
+    written(conn, who, "api_key.created", None, &key).await?;
+    Ok(true)
 }
 
 pub async fn update(app: &App, who: &Who, id: Uuid, patch: KeyPatch) -> Result<Key> {

@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::{Key, KeyPatch, NewKey, Scope};
+use super::{Adopted, Key, KeyPatch, NewKey, Scope};
 use crate::{
     error::{Error, OnConstraint, Result},
     on_unknown::OnUnknown,
@@ -184,4 +184,28 @@ pub(super) async fn revoke(conn: &mut PgConnection, id: Uuid) -> Result<Key> {
 
 fn texts<T>(list: Option<&[T]>, text: impl Fn(&T) -> String) -> Option<Vec<String>> {
     list.map(|list| list.iter().map(text).collect())
+}
+
+/// Writes a key that was made elsewhere; none if its prefix is taken.
+pub(super) async fn adopt(conn: &mut PgConnection, key: &Adopted) -> Result<Option<Uuid>> {
+    let scopes: Vec<String> = key.scopes.iter().map(|it| it.as_str().to_owned()).collect();
+    let id = sqlx::query_scalar!(
+        "insert into api_keys (api_key_id, name, prefix, key_hash, scopes, suppression_exempt, expires_at,
+                               revoked_at, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, clock_timestamp()))
+         on conflict on constraint api_keys_prefix_key do nothing
+         returning api_key_id",
+        Uuid::now_v7(),
+        key.name,
+        key.prefix,
+        key.hash,
+        &scopes,
+        key.suppression_exempt,
+        key.expires_at,
+        key.revoked_at,
+        key.created_at,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(id)
 }

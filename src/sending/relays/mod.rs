@@ -17,6 +17,7 @@ pub mod slots;
 mod store;
 mod wire;
 
+use secrecy::ExposeSecret as _;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -26,6 +27,7 @@ use crate::{
     error::{Error, Result},
     events::{self, Event},
     queue::Channel,
+    secrets::SecretRing,
 };
 
 pub use book::{Book, Live, Place, Relay, Standing, Taking};
@@ -81,6 +83,34 @@ pub async fn delete(app: &App, who: &Who, id: Uuid) -> Result<()> {
     written(&mut tx, who, "relay.deleted", Some(&before), None).await?;
     tx.commit().await?;
     Ok(())
+}
+
+/// Takes over a relay that was made elsewhere, by its id. Answers whether it is new here.
+pub async fn adopt(conn: &mut PgConnection, who: &Who, id: Uuid, new: &NewRelay) -> Result<bool> {
+    if exists(conn, id).await? {
+        return Ok(false);
+    }
+    let view = RelayView::from(store::insert(conn, id, new, None).await?);
+    written(conn, who, "relay.created", None, Some(&view)).await?;
+    Ok(true)
+}
+
+/// Seals every password again that is not sealed with the first key of the ring. Answers how many,
+/// of how many. One that cannot be opened is an error.
+pub async fn reseal(conn: &mut PgConnection, ring: &SecretRing) -> anyhow::Result<(usize, usize)> {
+    let sealed = store::sealed(conn).await?;
+    let mut again = 0;
+    for (id, name, password) in &sealed {
+        let place = wire::bound_to(*id);
+        let plain = ring
+            .open(password, &place)
+            .map_err(|error| anyhow::anyhow!("the password of the relay {name:?}: {error}"))?;
+        if ring.is_stale(password) {
+            store::reseal(conn, *id, &ring.seal(plain.expose_secret(), &place)).await?;
+            again += 1;
+        }
+    }
+    Ok((again, sealed.len()))
 }
 
 /// Makes the relay of the built-in sandbox, once for all processes.

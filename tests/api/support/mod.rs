@@ -54,6 +54,15 @@ impl TestApp {
         Self::serve(house, database_url, secret, key).await
     }
 
+    pub fn database_url(&self) -> &str {
+        &self.database_url
+    }
+
+    /// The ring of keys, as the setting has it.
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
     /// Another process over the same database.
     pub async fn beside(&self) -> Self {
         self.beside_with(&[]).await

@@ -187,6 +187,25 @@ pub(super) async fn delete(conn: &mut PgConnection, id: Uuid) -> Result<()> {
     Ok(())
 }
 
+/// The relays with a sealed password, locked: id, name, password.
+pub(super) async fn sealed(conn: &mut PgConnection) -> Result<Vec<(Uuid, String, String)>> {
+    let rows = sqlx::query!(
+        r#"select relay_id, name, password_sealed as "sealed!" from relays
+           where password_sealed is not null order by relay_id for update"#
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.relay_id, row.name, row.sealed)).collect())
+}
+
+/// The same password, sealed otherwise: the relay is not another one.
+pub(super) async fn reseal(conn: &mut PgConnection, id: Uuid, sealed: &str) -> Result<()> {
+    sqlx::query!("update relays set password_sealed = $2 where relay_id = $1", id, sealed)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 /// Tells every process, when this transaction commits.
 pub(super) async fn notify(conn: &mut PgConnection, channel: Channel) -> Result<()> {
     sqlx::query!("select pg_notify($1, '')", channel.as_str()).execute(conn).await?;

@@ -1,0 +1,3 @@
+//! Moving in: what an operator brings along from elsewhere.
+
+pub mod mailctl;
