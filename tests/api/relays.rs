@@ -196,3 +196,55 @@ async fn a_relay_that_comes_back_is_found_by_one_message_and_told_once() {
     other.stop().await;
     t.stop().await;
 }
+
+#[tokio::test]
+async fn a_relay_is_tried_phase_by_phase_and_nothing_is_sent() {
+    let t = TestApp::start().await;
+    let test = async |id: &str| {
+        t.post(&format!("/admin/api/smtp-accounts/{id}/test"), json!({})).await.is(200)
+    };
+    let states = |report: &Value| -> Vec<String> {
+        let phases = report["phases"].as_array().unwrap().iter();
+        phases.map(|it| format!("{} {}", it["phase"], it["state"]).replace('"', "")).collect()
+    };
+    let good = ScriptedRelay::start(Script::default()).await;
+    let login = json!({ "username": "user", "password": "secret-word", "active": false });
+    let id = relay(&t, "good", good.port, Value::Null, login.clone()).await;
+    let report = test(&id).await;
+    assert_eq!(report["ok"], true, "{report:#}");
+    assert_eq!(
+        states(&report),
+        ["dns ok", "connect ok", "greeting ok", "ehlo ok", "tls skipped", "auth ok"]
+    );
+    assert_eq!(good.dots(), 0);
+
+    let refuses =
+        ScriptedRelay::start(Script { auth: Some("535 5.7.8 bad login"), ..Script::default() })
+            .await;
+    let id = relay(&t, "refuses", refuses.port, Value::Null, login).await;
+    let report = test(&id).await;
+    assert_eq!(states(&report)[5], "auth failed");
+    assert_eq!(report["phases"][5]["code"], 535);
+    assert!(!report.to_string().contains("secret-word"));
+
+    let busy = Script { turns_away: Some("421 4.3.2 busy"), ..Script::default() };
+    let busy = ScriptedRelay::start(busy).await;
+    let report = test(&relay(&t, "busy", busy.port, Value::Null, json!({})).await).await;
+    assert_eq!(states(&report)[1..4], ["connect ok", "greeting failed", "ehlo skipped"]);
+
+    let no_tls = relay(&t, "notls", good.port, Value::Null, json!({ "requireTls": true })).await;
+    let report = test(&no_tls).await;
+    assert_eq!(states(&report)[3..], ["ehlo ok", "tls failed", "auth skipped"]);
+
+    // A mute one has its deadline; meanwhile a second trial is refused.
+    let mute = ScriptedRelay::start(Script { mute: true, ..Script::default() }).await;
+    let mute = relay(&t, "mute", mute.port, Value::Null, json!({})).await;
+    let path = format!("/admin/api/smtp-accounts/{mute}/test");
+    let (first, second) = tokio::join!(t.post(&path, json!({})), t.post(&path, json!({})));
+    let mut statuses = [first.status, second.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409]);
+    let unknown = "00000000-0000-7000-8000-000000000000";
+    t.post(&format!("/admin/api/smtp-accounts/{unknown}/test"), json!({})).await.is(404);
+    t.stop().await;
+}

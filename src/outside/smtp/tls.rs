@@ -45,6 +45,11 @@ pub struct TlsInfo {
     pub cipher: String,
     /// When the certificate of the server ends, in seconds since 1970.
     pub expires: Option<i64>,
+    /// Whom the certificate is for, and who says so; distinguished names (RFC 4514).
+    pub subject: Option<String>,
+    pub issuer: Option<String>,
+    /// The host names the certificate holds.
+    pub names: Vec<String>,
 }
 
 /// The roots the system trusts; read once, since a system has some hundred files of them.

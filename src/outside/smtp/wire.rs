@@ -12,6 +12,8 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
+use x509_parser::extensions::GeneralName;
+
 use super::{
     Deadlines, Fault, FaultKind, Phase, Reply, TlsInfo, reply::ReplyReader, stream::Stream,
 };
@@ -67,14 +69,24 @@ impl Wire {
         let version = connection.protocol_version().map(|v| format!("{v:?}"));
         let cipher = connection.negotiated_cipher_suite().map(|c| format!("{:?}", c.suite()));
         let certificate = connection.peer_certificates().and_then(<[_]>::first);
-        let expires = certificate.and_then(|it| {
-            let (_, parsed) = x509_parser::parse_x509_certificate(it).ok()?;
-            Some(parsed.validity().not_after.timestamp())
-        });
+        let parsed = certificate
+            .and_then(|it| x509_parser::parse_x509_certificate(it).ok())
+            .map(|(_, parsed)| parsed);
+        let parsed = parsed.as_ref();
+        let names = parsed.and_then(|it| it.subject_alternative_name().ok().flatten());
         Some(TlsInfo {
             version: version.unwrap_or_default(),
             cipher: cipher.unwrap_or_default(),
-            expires,
+            expires: parsed.map(|it| it.validity().not_after.timestamp()),
+            subject: parsed.map(|it| it.subject().to_string()),
+            issuer: parsed.map(|it| it.issuer().to_string()),
+            names: names.map_or_else(Vec::new, |it| {
+                let name = |it: &GeneralName<'_>| match it {
+                    GeneralName::DNSName(name) => Some((*name).to_owned()),
+                    _ => None,
+                };
+                it.value.general_names.iter().filter_map(name).collect()
+            }),
         })
     }
 

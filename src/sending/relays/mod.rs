@@ -11,6 +11,7 @@ mod book;
 pub mod breaker;
 pub mod eligible;
 mod pool;
+pub mod probe;
 mod routes;
 mod session;
 pub mod slots;

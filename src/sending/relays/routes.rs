@@ -3,7 +3,10 @@
 use axum::{Json, extract::State, http::StatusCode};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{NewRelay, RelayPatch, RelayView};
+use super::{
+    NewRelay, RelayPatch, RelayView,
+    probe::{Report, probe},
+};
 use crate::{
     accounts::access::{Administrator, Reader},
     error::Result,
@@ -18,6 +21,7 @@ pub fn router(sending: Sending) -> OpenApiRouter {
     OpenApiRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(get, update, delete))
+        .routes(routes!(test))
         .with_state(sending)
 }
 
@@ -86,4 +90,17 @@ async fn delete(
     super::delete(&sending.app, &actor.who(), id).await?;
     sending.refresh().await;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Tries a relay, active or not: speaks with it up to the login, and tells each phase. Nothing is
+/// sent. A relay that fails is a result; a second trial at the same time is refused with 409.
+#[utoipa::path(post, path = "/admin/api/smtp-accounts/{id}/test", tag = "smtp-accounts", security(("ApiKeyAuth" = [])),
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = Report), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+async fn test(
+    State(sending): State<Sending>,
+    Administrator(_actor): Administrator,
+    Id(id): Id,
+) -> Result<Json<Report>> {
+    probe(&sending.relays, id).await.map(Json)
 }

@@ -25,6 +25,7 @@ use super::{
     breaker::{Admission, Breaker},
     eligible::{self, Candidate},
     pool::Pool,
+    probe::Trials,
     slots, store,
 };
 use crate::{
@@ -62,6 +63,7 @@ pub struct Book {
     /// How many places each lane holds: what it runs beyond that will take one yet.
     held: Mutex<HashMap<String, usize>>,
     pool: Pool,
+    pub trials: Trials,
     /// Among how many processes connections are divided, and which of them this one is.
     division: Mutex<(usize, usize)>,
     changed: Notify,
@@ -96,12 +98,22 @@ impl Book {
             state: Mutex::default(),
             held: Mutex::default(),
             pool: Pool::default(),
+            trials: Trials::default(),
             division: Mutex::new((1, 0)),
             changed: Notify::new(),
             sandbox_port: AtomicU16::new(0),
             turn: AtomicUsize::new(0),
             begun: Instant::now(),
         })
+    }
+
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// A relay as it would be used, active or not.
+    pub(super) fn as_relay(&self, row: store::Row) -> Relay {
+        self.relay(row, self.sandbox_port.load(Ordering::Relaxed))
     }
 
     /// Where this process's sandbox listens.
