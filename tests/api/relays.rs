@@ -183,14 +183,12 @@ async fn a_relay_that_comes_back_is_found_by_one_message_and_told_once() {
         .await
         .unwrap();
     sqlx::query("select pg_notify('postroom_relays', '')").execute(&t.db).await.unwrap();
-    t.pass_due().await;
-    t.counted("select count(*) from relay_breakers where state = 'open' and rest = 30", 1).await;
+    t.due_until("select count(*) from relay_breakers where state = 'open' and rest = 30", 1).await;
     assert_eq!(away.sessions(), before + 1, "one probe, by one process");
     // A changed relay is asked at once; this one is well.
     let well = ScriptedRelay::start(Script::default()).await;
     t.call(&t.key, "PATCH", &path, Some(json!({ "port": well.port }))).await.is(200);
-    t.pass_due().await;
-    t.counted("select count(*) from messages where outcome = 'sent'", 6).await;
+    t.due_until("select count(*) from messages where outcome = 'sent'", 6).await;
     assert_eq!(events(&t, "relay.degraded", &id).await, 1);
     assert_eq!(events(&t, "relay.recovered", &id).await, 1);
     other.stop().await;

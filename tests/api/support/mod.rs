@@ -154,15 +154,33 @@ impl TestApp {
     pub async fn passes_until(&self, hours: i32, sql: &'static str, wanted: i64) {
         for _ in 0..20 {
             self.pass(hours).await;
-            for _ in 0..25 {
-                let found: i64 = sqlx::query_scalar(sql).fetch_one(&self.db).await.unwrap();
-                if found == wanted {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+            if self.is_soon(sql, wanted).await {
+                return;
             }
         }
         self.counted(sql, wanted).await;
+    }
+
+    /// Makes everything that waits due, again and again, until the answer to this query is so.
+    pub async fn due_until(&self, sql: &'static str, wanted: i64) {
+        for _ in 0..20 {
+            self.pass_due().await;
+            if self.is_soon(sql, wanted).await {
+                return;
+            }
+        }
+        self.counted(sql, wanted).await;
+    }
+
+    async fn is_soon(&self, sql: &'static str, wanted: i64) -> bool {
+        for _ in 0..50 {
+            let found: i64 = sqlx::query_scalar(sql).fetch_one(&self.db).await.unwrap();
+            if found == wanted {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        false
     }
 
     /// Makes everything that waits due.

@@ -9,7 +9,7 @@ use crate::{
         limits::{Bucket, Spending},
         pauses::Scope,
         relays::{
-            breaker::{Admission, Evidence, Pass},
+            breaker::{Admission, Evidence, Pass, Standing},
             pool::Kept,
             store::{self, breaker::Words},
         },
@@ -44,7 +44,8 @@ impl Book {
         let Some(mut place) = self.reserve(relay, lane) else { return Taking::Full };
         let admission = self.admission(relay);
         if admission == Admission::No {
-            return Taking::Rests;
+            // While one message finds out, the others need not wait for long.
+            return if self.is_being_probed(relay) { Taking::Full } else { Taking::Rests };
         }
         if !place.takes_a_minutes_message().await {
             return Taking::Full;
@@ -75,6 +76,12 @@ impl Book {
     fn admission(&self, relay: &Relay) -> Admission {
         let mut state = self.state.lock().expect("no holder panics");
         state.entry(relay.id).or_default().breaker.admits(self.begun.elapsed())
+    }
+
+    fn is_being_probed(&self, relay: &Relay) -> bool {
+        let state = self.state.lock().expect("no holder panics");
+        let shared = state.get(&relay.id).map(|it| it.breaker.shared());
+        shared.is_some_and(|it| matches!(it.standing, Standing::HalfOpen { .. }))
     }
 
     /// The probe, if no other process has it.
