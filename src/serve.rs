@@ -77,6 +77,8 @@ pub async fn open(config: Config, migrate: bool) -> anyhow::Result<House> {
     let sandbox = if sandbox_wanted {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         sending.relays.set_sandbox_port(listener.local_addr()?.port());
+        // Before the first request: until it is read with its port, nothing may go there.
+        sending.relays.refresh().await;
         Some(listener)
     } else {
         None
@@ -111,6 +113,14 @@ pub async fn run(
     tasks.spawn(app.queue.bell.clone().pass_on(stop.clone()));
     tasks.spawn(sending.clone().keep_fresh(stop.clone()));
     tasks.spawn(sending.relays.clone().keep_tidy(stop.clone()));
+
+    tasks.spawn({
+        let (outcomes, stop) = (sending.work.outcomes.clone(), stop.clone());
+        async move {
+            stop.cancelled().await;
+            outcomes.close();
+        }
+    });
 
     background::chores(&app, &tasks, &stop);
 

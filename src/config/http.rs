@@ -12,6 +12,8 @@ pub struct Http {
     pub port: u16,
     /// The largest body of a request, in bytes.
     pub body_limit: usize,
+    /// The largest body of a batch of messages, in bytes.
+    pub batch_body_limit: usize,
     /// How many proxies stand in front; the address of the client is that many hops from the right.
     pub trust_proxy: u8,
 }
@@ -39,7 +41,15 @@ impl Http {
                     "http.body_limit_mb",
                     "40",
                     "The largest body of a request, in MiB.",
-                    |text| value::whole::<u32>(1..=1024)(text).map(|mib| mib as usize),
+                    mebibytes,
+                ),
+            batch_body_limit: MEBIBYTE
+                * r.value::<usize>(
+                    "BATCH_BODY_LIMIT_MB",
+                    "http.batch_body_limit_mb",
+                    "100",
+                    "The largest body of a batch of messages, in MiB.",
+                    mebibytes,
                 ),
             trust_proxy: r.value(
                 "TRUST_PROXY",
@@ -54,4 +64,8 @@ impl Http {
     pub fn address(&self) -> SocketAddr {
         SocketAddr::new(self.host, self.port)
     }
+}
+
+fn mebibytes(text: &str) -> Result<usize, String> {
+    value::whole::<u32>(1..=1024)(text).map(|mib| mib as usize)
 }

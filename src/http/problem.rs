@@ -42,39 +42,42 @@ impl Problem {
     }
 }
 
+/// The status and the body of an error.
+pub fn of(error: Error) -> (StatusCode, Problem) {
+    let text = error.to_string();
+    match error {
+        Error::Unauthenticated => (StatusCode::UNAUTHORIZED, Problem::new("UNAUTHORIZED", text)),
+        Error::Forbidden { code, required_scope, .. } => {
+            (StatusCode::FORBIDDEN, Problem { required_scope, ..Problem::new(code, text) })
+        }
+        Error::NotFound(_) => (StatusCode::NOT_FOUND, Problem::new("NOT_FOUND", text)),
+        Error::Invalid { code, issues } => {
+            (StatusCode::BAD_REQUEST, Problem { issues, ..Problem::new(code, text) })
+        }
+        Error::Conflict { code, .. } => (StatusCode::CONFLICT, Problem::new(code, text)),
+        Error::Refused { code, .. } => (StatusCode::UNPROCESSABLE_ENTITY, Problem::new(code, text)),
+        Error::Suppressed(suppressed) => (
+            StatusCode::UNPROCESSABLE_ENTITY,
+            Problem { suppressed, ..Problem::new("RECIPIENTS_SUPPRESSED", text) },
+        ),
+        Error::TooLarge { .. } => {
+            (StatusCode::PAYLOAD_TOO_LARGE, Problem::new("BODY_TOO_LARGE", text))
+        }
+        Error::UnsupportedMedia(_) => {
+            (StatusCode::UNSUPPORTED_MEDIA_TYPE, Problem::new("UNSUPPORTED_MEDIA_TYPE", text))
+        }
+        Error::Unavailable { source, .. } => unavailable(text, &*source),
+        Error::Database(sqlx::Error::Database(refusal)) if is_about_data(&*refusal) => (
+            StatusCode::BAD_REQUEST,
+            Problem::new("OUT_OF_RANGE", "a value is out of the range that can be kept"),
+        ),
+        Error::Database(source) => unavailable("the database is not available".into(), &source),
+    }
+}
+
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
-        let text = self.to_string();
-        let (status, problem) = match self {
-            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, Problem::new("UNAUTHORIZED", text)),
-            Self::Forbidden { code, required_scope, .. } => {
-                (StatusCode::FORBIDDEN, Problem { required_scope, ..Problem::new(code, text) })
-            }
-            Self::NotFound(_) => (StatusCode::NOT_FOUND, Problem::new("NOT_FOUND", text)),
-            Self::Invalid { code, issues } => {
-                (StatusCode::BAD_REQUEST, Problem { issues, ..Problem::new(code, text) })
-            }
-            Self::Conflict { code, .. } => (StatusCode::CONFLICT, Problem::new(code, text)),
-            Self::Refused { code, .. } => {
-                (StatusCode::UNPROCESSABLE_ENTITY, Problem::new(code, text))
-            }
-            Self::Suppressed(suppressed) => (
-                StatusCode::UNPROCESSABLE_ENTITY,
-                Problem { suppressed, ..Problem::new("RECIPIENTS_SUPPRESSED", text) },
-            ),
-            Self::TooLarge { .. } => {
-                (StatusCode::PAYLOAD_TOO_LARGE, Problem::new("BODY_TOO_LARGE", text))
-            }
-            Self::UnsupportedMedia(_) => {
-                (StatusCode::UNSUPPORTED_MEDIA_TYPE, Problem::new("UNSUPPORTED_MEDIA_TYPE", text))
-            }
-            Self::Unavailable { source, .. } => unavailable(text, &*source),
-            Self::Database(sqlx::Error::Database(refusal)) if is_about_data(&*refusal) => (
-                StatusCode::BAD_REQUEST,
-                Problem::new("OUT_OF_RANGE", "a value is out of the range that can be kept"),
-            ),
-            Self::Database(source) => unavailable("the database is not available".into(), &source),
-        };
+        let (status, problem) = of(self);
         let mut response = (status, Json(problem)).into_response();
         if status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, 5.into());

@@ -185,6 +185,9 @@
 //!   Never those that are accepted, unknown or cancelled. A settled message is open again,
 //!   and will settle, and tell it, once more: `message.retried` with `reopened` stands between.
 //!
+//! `?wait` (`messages::wait`) looks at the counters, rung by whoever completes and once a second at
+//! the least: it ends when the message has settled, or when nothing will become of it soon.
+//!
 //! # Accepting
 //!
 //! Everything is parsed and composed before the database is asked. Concurrent requests share one

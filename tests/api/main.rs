@@ -4,6 +4,7 @@
 
 mod access;
 mod alerts;
+mod batch;
 mod cancelling;
 mod command_line;
 mod configuration;
@@ -23,4 +24,5 @@ mod scheduling;
 mod sending;
 mod support;
 mod templates;
+mod waiting;
 mod wire;

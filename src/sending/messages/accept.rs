@@ -90,7 +90,7 @@ impl Item {
     }
 
     /// For the metrics: those who are suppressed already, and a message that has nobody else.
-    fn count(&self, metrics: &Metrics) {
+    pub(super) fn count(&self, metrics: &Metrics) {
         let suppressed = self.recipients.iter().filter(|it| it.suppressed.is_some());
         suppressed.for_each(|_| metrics.sending.recipient("suppressed"));
         if self.n_open() == 0 {
@@ -134,7 +134,7 @@ pub async fn accept(
     }
 }
 
-fn key_reused() -> Error {
+pub(super) fn key_reused() -> Error {
     let why = "this idempotency key was used for another request";
     Error::conflict("IDEMPOTENCY_KEY_REUSED", why)
 }
@@ -315,7 +315,8 @@ pub async fn accept_many(db: &PgPool, metrics: &Metrics, items: &[Item]) -> Resu
     Ok(items.iter().filter_map(|it| answers.remove(&it.message_id)).collect())
 }
 
-async fn write(conn: &mut sqlx::PgConnection, ready: &[&Item]) -> Result<()> {
+/// Writes messages that nothing speaks against.
+pub(super) async fn write(conn: &mut sqlx::PgConnection, ready: &[&Item]) -> Result<()> {
     if ready.is_empty() {
         return Ok(());
     }

@@ -2,11 +2,13 @@
 //!
 //! Everything a request says is judged by [`SendRequest::parse`]; what passes is a [`NewMessage`],
 //! and [`compose()`] turns it into bytes without a way to fail. The bytes are made once, when the
-//! message is accepted (`accept.rs`), and every attempt sends the same (`deliver/`). `view.rs` is
+//! message is accepted (`accept.rs`, `batch/`), and every attempt sends the same (`deliver/`). `view.rs` is
 //! how a message is shown, `resolve.rs` a person's word on it, `decisions/` another time, an end or
-//! another try for it, `dry_run.rs` what a request would come to.
+//! another try for it, `dry_run.rs` what a request would come to, `wait.rs` an
+//! answer that waits for the outcome.
 
 pub mod accept;
+mod batch;
 mod compose;
 mod decisions;
 pub mod deliver;
@@ -19,6 +21,7 @@ mod routes;
 mod state;
 mod store;
 mod view;
+pub mod wait;
 
 pub use compose::{Composed, compose};
 pub use deliver::Deliver;

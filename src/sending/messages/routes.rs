@@ -1,5 +1,7 @@
 //! `POST /send`, `GET /jobs`, `GET /jobs/{id}`, `POST /jobs/{id}/resolve`.
 
+use std::time::Duration;
+
 use axum::{
     Extension, Json,
     extract::State,
@@ -12,11 +14,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
 use super::{
-    SendRequest, accept, decisions,
+    SendRequest, accept, batch, decisions,
     dry_run::{self, DryRun},
     resolve::{self, Resolution},
     store::{load, read},
     view::Job,
+    wait,
 };
 use crate::{
     accounts::access::{AnyKey, Sees, SendKey},
@@ -30,7 +33,7 @@ use crate::{
 };
 
 /// Decoded attachments of one message, in bytes.
-const ATTACHMENTS: usize = 25 * 1024 * 1024;
+pub(super) const ATTACHMENTS: usize = 25 * 1024 * 1024;
 
 pub fn router(sending: Sending) -> OpenApiRouter {
     let limit = BodyLimit(sending.app.config.http.body_limit);
@@ -41,6 +44,7 @@ pub fn router(sending: Sending) -> OpenApiRouter {
         .routes(routes!(get))
         .routes(routes!(resolve_unknown))
         .with_state(sending.clone())
+        .merge(batch::router(sending.clone()))
         .merge(decisions::router(sending))
 }
 
@@ -51,7 +55,8 @@ pub fn router(sending: Sending) -> OpenApiRouter {
 struct SendQuery {
     /// `true`, `1` or nothing: judge the request, say what would be sent, and keep nothing.
     dry_run: Option<String>,
-    /// Not together with `dryRun`, which waits for nothing.
+    /// `true`, `1` or nothing: answer with the outcome, if it comes within 30 seconds; a number, at
+    /// most 60: within so many seconds. Not together with `dryRun`, which waits for nothing.
     wait: Option<String>,
 }
 
@@ -63,11 +68,24 @@ impl SendQuery {
             None | Some("0" | "false") => false,
             Some(_) => return Err(Error::invalid("dryRun", "must be true or false")),
         };
-        if dry && matches!(self.wait.as_deref(), Some("" | "1" | "true")) {
+        if dry && self.waits()?.is_some() {
             return Err(Error::invalid("wait", "not together with dryRun"));
         }
         Ok(dry)
     }
+
+    fn waits(&self) -> Result<Option<Duration>> {
+        wait::asked(self.wait.as_deref())
+    }
+}
+
+/// What a success of `POST /send` shows, for the API's description.
+#[derive(utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only the API description reads it")]
+enum Sent {
+    Job(Box<Job>),
+    DryRun(DryRun),
 }
 
 /// Takes a message. It is kept when the answer goes out, and sent from then on.
@@ -75,10 +93,15 @@ impl SendQuery {
 /// `Idempotency-Key` (at most 256 characters, good for 24 hours): the same request gives the same
 /// message, another one under the same key is refused with 409.
 ///
+/// With `?wait` the answer comes with the outcome: 200 when every recipient was accepted, 502 when
+/// none was and none will be; else 202 with `ok: false`, at the latest when its time is over, and as
+/// soon as a recipient waits for a later try.
+///
 /// With `?dryRun` nothing is kept or sent, and the answer is 200 with what would be.
 #[utoipa::path(post, path = "/send", tag = "sending", security(("ApiKeyAuth" = [])),
     params(SendQuery, ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 256)), request_body = SendRequest,
-    responses((status = 200, body = DryRun), (status = 202, body = Job), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
+    responses((status = 200, body = Sent), (status = 202, body = Job), (status = "4XX", body = Problem),
+        (status = 502, body = Job), (status = 503, body = Problem)))]
 async fn send(
     State(sending): State<Sending>,
     SendKey(actor): SendKey,
@@ -86,7 +109,7 @@ async fn send(
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Result<Response> {
-    let dry = query.is_dry()?;
+    let (dry, patience) = (query.is_dry()?, query.waits()?);
     let key = idempotency_key(&headers)?;
     let request: SendRequest =
         serde_json::from_value(body).map_err(|error| Error::invalid("", error.to_string()))?;
@@ -95,15 +118,24 @@ async fn send(
         return Ok(Json(dry_run::dry_run(&sending, &actor, &message).await?).into_response());
     }
     let (id, replay) = accept::accept(&sending, &actor, &message, key).await?;
+    if let Some(patience) = patience {
+        wait::wait(&sending, id, patience).await?;
+    }
     let job = one(&sending, Sees::Own(actor.key.id), id).await?;
+    let (status, ok) = match patience.map(|_| wait::Ended::of(&job)) {
+        None => (StatusCode::ACCEPTED, true),
+        Some(wait::Ended::Accepted) => (StatusCode::OK, true),
+        Some(wait::Ended::Dead) => (StatusCode::BAD_GATEWAY, false),
+        Some(wait::Ended::Open) => (StatusCode::ACCEPTED, false),
+    };
     let mut answer = serde_json::to_value(job).unwrap_or_default();
     if let Some(answer) = answer.as_object_mut() {
-        answer.insert("ok".to_owned(), true.into());
+        answer.insert("ok".to_owned(), ok.into());
         if !message.ignored.is_empty() {
             answer.insert("ignored".to_owned(), message.ignored.clone().into());
         }
     }
-    let mut response = (StatusCode::ACCEPTED, Json(answer)).into_response();
+    let mut response = (status, Json(answer)).into_response();
     if replay {
         let name = HeaderName::from_static("idempotency-replayed");
         response.headers_mut().insert(name, HeaderValue::from_static("true"));
@@ -112,7 +144,7 @@ async fn send(
     Ok(response)
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>> {
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let text = value.to_str().ok().filter(|text| (1..=256).contains(&text.len()));
     text.map(Some)

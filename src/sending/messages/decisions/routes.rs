@@ -53,6 +53,7 @@ async fn cancel(
     Id(id): Id,
 ) -> Result<Json<Job>> {
     super::cancel(&sending.app, &actor, id).await?;
+    sending.work.outcomes.tell([id]);
     one(&sending, actor.sees(), id).await.map(Json)
 }
 

@@ -27,6 +27,7 @@ use super::{
         recover,
         settle::Settled,
     },
+    wait::Outcomes,
 };
 use crate::{
     app::App,
@@ -41,6 +42,8 @@ pub struct Deliver {
     pub relays: Arc<Book>,
     pub marks: Grouped<Mark, bool>,
     pub reports: Grouped<Report, Taken>,
+    /// Who waits for what is written here.
+    pub outcomes: Arc<Outcomes>,
 }
 
 impl Deliver {
@@ -58,6 +61,8 @@ impl Deliver {
             },
         );
         let (db, metrics) = (app.workers_db.clone(), app.metrics.clone());
+        let outcomes = Arc::new(Outcomes::default());
+        let told = outcomes.clone();
         let reports = Grouped::start(
             tasks,
             200,
@@ -65,11 +70,15 @@ impl Deliver {
             |_| 0,
             |it: &Report| Some(it.message_id),
             move |reports: Arc<Vec<Report>>| {
-                let (db, metrics) = (db.clone(), metrics.clone());
-                async move { complete::complete(&db, &metrics, &reports).await }
+                let (db, metrics, told) = (db.clone(), metrics.clone(), told.clone());
+                async move {
+                    let taken = complete::complete(&db, &metrics, &reports).await?;
+                    told.tell(reports.iter().map(|it| it.message_id));
+                    Ok(taken)
+                }
             },
         );
-        Self { app, relays, marks, reports }
+        Self { app, relays, marks, reports, outcomes }
     }
 }
 

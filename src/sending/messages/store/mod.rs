@@ -5,6 +5,7 @@
 
 pub mod accept;
 mod attempts;
+pub mod batch;
 pub mod cancel;
 pub mod complete;
 pub mod expire;

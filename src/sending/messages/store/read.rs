@@ -77,6 +77,21 @@ pub async fn one(db: &PgPool, sees: Sees, id: Uuid) -> Result<Option<Row>> {
     Ok(row)
 }
 
+/// Whether the message has settled, or nothing will become of it soon: its time has not come, or
+/// some recipient waits for a later try or a person's word.
+pub async fn is_at_rest(db: &PgPool, id: Uuid) -> Result<bool> {
+    let at_rest = sqlx::query_scalar!(
+        r#"select settled_at is not null or coalesce(send_at > clock_timestamp(), false)
+                  or exists (select from recipients where recipients.message_id = $1
+                             and (state in ('deferred', 'unknown') or state = 'queued' and faults > 0)) as "at_rest!"
+           from messages where message_id = $1"#,
+        id,
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(at_rest.unwrap_or(true))
+}
+
 /// A recipient, with the last words about it.
 #[derive(Debug, Clone)]
 pub struct Recipient {
