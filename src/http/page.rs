@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    http::{HeaderValue, header},
+    http::{HeaderValue, Uri, header},
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,17 @@ pub struct Page<T> {
     pub next: Option<Uuid>,
     /// The rest of the query, already encoded: it goes along to the next page.
     pub filters: String,
+}
+
+/// The query of a request as it came, but for the place in the list: what narrows this page
+/// narrows the next. A URI has no `>` in it, so it cannot end the link.
+pub fn filters(uri: &Uri) -> String {
+    let pairs = uri.query().unwrap_or_default().split('&');
+    let kept = pairs.filter(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        !matches!(name, "" | "cursor" | "limit")
+    });
+    kept.map(|pair| format!("&{pair}")).collect()
 }
 
 impl<T: Serialize> IntoResponse for Page<T> {

@@ -14,6 +14,7 @@ mod description;
 mod doctor;
 mod dry_run;
 mod limits;
+mod lists;
 mod neighbours;
 mod operate;
 mod outcomes;

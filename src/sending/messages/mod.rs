@@ -3,7 +3,7 @@
 //! Everything a request says is judged by [`SendRequest::parse`]; what passes is a [`NewMessage`],
 //! and [`compose()`] turns it into bytes without a way to fail. The bytes are made once, when the
 //! message is accepted (`accept.rs`, `batch/`), and every attempt sends the same (`deliver/`). `view.rs` is
-//! how a message is shown, `resolve.rs` a person's word on it, `decisions/` another time, an end or
+//! how a message is shown, `list.rs` which are listed, `resolve.rs` a person's word on it, `decisions/` another time, an end or
 //! another try for it, `dry_run.rs` what a request would come to, `wait.rs` an
 //! answer that waits for the outcome.
 
@@ -15,6 +15,7 @@ pub mod deliver;
 mod dry_run;
 pub mod expire;
 pub mod held;
+mod list;
 mod request;
 pub mod resolve;
 mod routes;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{
     Extension, Json,
     extract::State,
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
@@ -16,8 +16,9 @@ use uuid::Uuid;
 use super::{
     SendRequest, accept, batch, decisions,
     dry_run::{self, DryRun},
+    list::Filter,
     resolve::{self, Resolution},
-    store::{load, read},
+    store::{list, load, read},
     view::Job,
     wait,
 };
@@ -26,7 +27,7 @@ use crate::{
     error::{Error, Result},
     http::{
         extract::{BodyLimit, Fields, Id, JsonBody, Query},
-        page::{Page, PageQuery},
+        page::{self, Page, PageQuery},
         problem::Problem,
     },
     sending::{Sending, limits, retry::max_attempts},
@@ -40,7 +41,7 @@ pub fn router(sending: Sending) -> OpenApiRouter {
     let send = OpenApiRouter::new().routes(routes!(send)).layer(Extension(limit));
     OpenApiRouter::new()
         .merge(send)
-        .routes(routes!(list))
+        .routes(routes!(list_jobs))
         .routes(routes!(get))
         .routes(routes!(resolve_unknown))
         .with_state(sending.clone())
@@ -151,16 +152,20 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>> {
         .ok_or_else(|| Error::invalid("Idempotency-Key", "1 to 256 printable ASCII characters"))
 }
 
-/// Messages, newest first; without their content.
-#[utoipa::path(get, path = "/jobs", tag = "sending", security(("ApiKeyAuth" = [])), params(PageQuery),
+/// Messages, newest first; without their content. The `Link` header names the next page, with the
+/// same filters.
+#[utoipa::path(get, path = "/jobs", tag = "sending", security(("ApiKeyAuth" = [])), params(PageQuery, Filter),
     responses((status = 200, body = Vec<Job>), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
-async fn list(
+async fn list_jobs(
     State(sending): State<Sending>,
     AnyKey(actor): AnyKey,
     Query(page): Query<PageQuery>,
+    Query(filter): Query<Filter>,
+    uri: Uri,
 ) -> Result<Page<Job>> {
-    let limit = page.limit()?;
-    let rows = read::list(&sending.app.db, actor.sees(), page.cursor, limit + 1).await?;
+    let (limit, filter) = (page.limit()?, filter.checked()?);
+    let db = &sending.app.db;
+    let rows = list::list(db, actor.sees(), &filter, page.cursor, limit + 1).await?;
     let more = rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
     let most = max_attempts(sending.app.config.sending.retry_window);
     let items: Vec<Job> = rows
@@ -169,7 +174,7 @@ async fn list(
         .map(|row| Job::new(row, most))
         .collect();
     let next = items.last().filter(|_| more).map(|it| it.id);
-    Ok(Page { items, path: "/jobs", limit, next, filters: String::new() })
+    Ok(Page { items, path: "/jobs", limit, next, filters: page::filters(&uri) })
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

@@ -9,7 +9,10 @@ use crate::{
     accounts::access::Actor,
     app::App,
     error::{Error, Result},
-    sending::messages::store::retry::{self, Wanted},
+    sending::messages::{
+        list::meant,
+        store::retry::{self, Wanted},
+    },
 };
 
 /// So many messages are locked at a time.
@@ -82,6 +85,8 @@ pub async fn retry(app: &App, actor: &Actor, filter: &BulkRetry) -> Result<Retri
     if !(1..=MOST).contains(&limit) {
         return Err(Error::invalid("limit", format!("must be from 1 to {MOST}")));
     }
+    meant("since", filter.since)?;
+    meant("until", filter.until)?;
     let found = retry::find(&app.db, actor.decides()?, &wanted(filter), limit + 1).await?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = found.len() > limit;

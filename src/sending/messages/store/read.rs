@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::{accounts::access::Sees, error::Result};
 
 /// A message, without its content.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, sqlx::FromRow)]
 pub struct Row {
     pub message_id: Uuid,
     pub api_key_id: Option<Uuid>,
@@ -39,25 +39,6 @@ pub struct Row {
     /// A process works on it now.
     pub leased: bool,
     pub next_at: Option<DateTime<Utc>>,
-}
-
-pub async fn list(db: &PgPool, sees: Sees, before: Option<Uuid>, limit: i64) -> Result<Vec<Row>> {
-    let rows = sqlx::query_as!(
-        Row,
-        r#"select message_id, api_key_id, messages.created_at, internet_id, from_header, to_header, cc_header, reply_to,
-                  subject, size, tags, metadata, expires_at, n_recipients, n_open, n_unknown,
-                  n_accepted, n_attempts, resends, retries, send_at, started_at, last_relay, last_error, outcome, settled_at,
-                  coalesce(jobs.state = 'leased', false) as "leased!", jobs.due_at as "next_at?"
-           from messages left join jobs on job_id = message_id
-           where ($1::uuid is null or api_key_id = $1) and ($2::uuid is null or message_id < $2)
-           order by message_id desc limit $3"#,
-        sees.key(),
-        before,
-        limit,
-    )
-    .fetch_all(db)
-    .await?;
-    Ok(rows)
 }
 
 pub async fn one(db: &PgPool, sees: Sees, id: Uuid) -> Result<Option<Row>> {
