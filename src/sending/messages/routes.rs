@@ -226,10 +226,8 @@ async fn resolve_unknown(
 }
 
 pub(super) async fn one(sending: &Sending, sees: Sees, id: Uuid) -> Result<Job> {
-    let db = &sending.app.db;
-    let row = read::one(db, sees, id).await?.ok_or(Error::NotFound("Job"))?;
+    let whole = read::whole(&sending.app.db, sees, id).await?.ok_or(Error::NotFound("Job"))?;
     let most = max_attempts(sending.app.config.sending.retry_window);
-    let (to, attempts, said) =
-        (read::recipients(db, id).await?, read::attempts(db, id).await?, read::said(db, id).await?);
-    Ok(Job::new(row, most).with_details(to, attempts, said))
+    let job = Job::new(whole.row, most);
+    Ok(job.with_details(whole.recipients, whole.attempts, whole.said))
 }

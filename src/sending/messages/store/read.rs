@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sqlx::PgPool;
+use sqlx::{PgExecutor, PgPool};
 use uuid::Uuid;
 
 use crate::{accounts::access::Sees, error::Result};
@@ -41,7 +41,26 @@ pub struct Row {
     pub next_at: Option<DateTime<Utc>>,
 }
 
-pub async fn one(db: &PgPool, sees: Sees, id: Uuid) -> Result<Option<Row>> {
+/// A message with all that is known of it.
+pub struct Whole {
+    pub row: Row,
+    pub recipients: Vec<Recipient>,
+    pub attempts: Vec<Attempt>,
+    pub said: Vec<Said>,
+}
+
+/// A message as it was at one moment: what one part says, the others bear out.
+pub async fn whole(db: &PgPool, sees: Sees, id: Uuid) -> Result<Option<Whole>> {
+    let mut tx = db.begin_with("begin isolation level repeatable read read only").await?;
+    let Some(row) = one(&mut *tx, sees, id).await? else { return Ok(None) };
+    let recipients = recipients(&mut *tx, id).await?;
+    let attempts = attempts(&mut *tx, id).await?;
+    let said = said(&mut *tx, id).await?;
+    tx.commit().await?;
+    Ok(Some(Whole { row, recipients, attempts, said }))
+}
+
+async fn one(db: impl PgExecutor<'_>, sees: Sees, id: Uuid) -> Result<Option<Row>> {
     let row = sqlx::query_as!(
         Row,
         r#"select message_id, api_key_id, messages.created_at, internet_id, from_header, to_header, cc_header, reply_to,
@@ -90,7 +109,7 @@ pub struct Recipient {
     pub settled_at: Option<DateTime<Utc>>,
 }
 
-pub async fn recipients(db: &PgPool, id: Uuid) -> Result<Vec<Recipient>> {
+async fn recipients(db: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Recipient>> {
     let rows = sqlx::query_as!(
         Recipient,
         r#"select field, address, recipients.state, next_at, tries, attempts.relay_name as "relay?", recipients.code,
@@ -121,7 +140,7 @@ pub struct Attempt {
     pub tls: Option<String>,
 }
 
-pub async fn attempts(db: &PgPool, id: Uuid) -> Result<Vec<Attempt>> {
+async fn attempts(db: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Attempt>> {
     let rows = sqlx::query_as!(
         Attempt,
         "select attempt_id, relay_name, started_at, ended_at, phase, result, code, enhanced, reason, text, peer, tls
@@ -145,7 +164,7 @@ pub struct Said {
     pub text: Option<String>,
 }
 
-pub async fn said(db: &PgPool, id: Uuid) -> Result<Vec<Said>> {
+async fn said(db: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Said>> {
     let rows = sqlx::query_as!(
         Said,
         "select said.attempt_id, address, said.result, said.code, said.enhanced, said.reason, said.text
