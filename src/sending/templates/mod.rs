@@ -14,6 +14,7 @@ mod data;
 mod engine;
 mod filters;
 mod html;
+mod names;
 mod render;
 mod routes;
 mod source;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::{
     data::{self, Log},
     engine::{HTML, engine},
-    html,
+    html, names,
     source::{Remark, Source},
 };
 use crate::error::Issue;
@@ -71,15 +71,18 @@ fn compile<'a>(part: &'a str, source: &'a str) -> Result<Template<'a, 'a>, Engin
     engine().template_from_named_str(part, source)
 }
 
-/// The first fault of its syntax.
-pub(super) fn syntax_fault(part: &str, source: &str) -> Option<Remark> {
-    let error = compile(part, source).err()?;
+/// The first fault of its syntax; or the names in it that mean nothing.
+pub(super) fn faults(part: &str, source: &str) -> Vec<Remark> {
+    let error = match compile(part, source) {
+        Ok(template) => return names::unknown(&template),
+        Err(error) => error,
+    };
     let line_start = || {
         let line = error.line().unwrap_or(1).saturating_sub(1);
         source.split_inclusive('\n').take(line).map(str::len).sum()
     };
     let at = error.range().map_or_else(line_start, |range| range.start);
-    Some(Remark { at, text: words(&error) })
+    vec![Remark { at, text: words(&error) }]
 }
 
 /// The names that the part asks of its data, dotted.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{html, render};
+use super::{engine::HTML, html, render};
 use crate::error::Issue;
 
 /// Bytes of one part.
@@ -23,7 +23,7 @@ impl Source {
     /// Each part by its name, in the order in which a reader meets them.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let subject = Some(("subject", self.subject.as_str()));
-        let html = self.html.as_deref().map(|it| ("html", it));
+        let html = self.html.as_deref().map(|it| (HTML, it));
         subject.into_iter().chain(html).chain(self.text.as_deref().map(|it| ("text", it)))
     }
 
@@ -51,11 +51,10 @@ impl Source {
         }
         if issues.is_empty() {
             for (part, source) in self.parts() {
-                let faults = match render::syntax_fault(part, source) {
-                    Some(fault) => vec![fault],
-                    None if part == "html" => html::read(source).faults,
-                    None => Vec::new(),
-                };
+                let mut faults = render::faults(part, source);
+                if faults.is_empty() && part == HTML {
+                    faults = html::read(source).faults;
+                }
                 issues.extend(faults.into_iter().map(|it| it.issue(part, source)));
             }
         }

@@ -151,12 +151,20 @@ fn nothing_else_can_be_reached() {
         assert_eq!(issues.len(), 1, "{template}");
         assert!(issues[0].message.starts_with("line 1, column 4: syntax error"), "{issues:?}");
     }
-    for template in
-        ["{{ debug() }}", "{{ a|pprint }}", "{{ a|tojson }}", "{{ a.b() }}", "{{ self }}"]
-    {
-        let out = render(&source("s", "", template), &data(json!({ "a": {} })));
-        assert!(out.is_err() || !out.unwrap().missing.is_empty(), "{template}");
+    for (template, place) in [
+        ("{{ debug() }}", "line 1, column 4: there is no function debug"),
+        ("{{ a|pprint }}", "line 1, column 6: there is no filter pprint"),
+        ("a\n{% if x %}{{ a|tojson }}{% endif %}", "line 2, column 16: there is no filter tojson"),
+        ("{{ a is odder }}", "line 1, column 9: there is no test odder"),
+        ("{{ a.upper() }}", "line 1, column 5: values have no method upper: look for a filter"),
+    ] {
+        let issues = source("s", "", template).check();
+        assert_eq!(issues, [Issue::new("text", place)], "{template}");
     }
+    let own = "{% for a in range(2) recursive %}{{ loop.cycle('x', 'y') }}{% if a is number %}{{ loop([]) }}{% endif %}{% endfor %}";
+    assert_eq!(source("s", "", own).check(), []);
+    assert_eq!(text(own, json!({})), "xy");
+    assert_eq!(missing("{{ self }}{{ env }}", json!({})), ["env", "self"]);
 }
 
 #[test]
