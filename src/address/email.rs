@@ -17,7 +17,8 @@ use super::{
 ///
 /// Refused, because mail servers read them as another address and a list of addresses would miss
 /// them: comments, groups, source routes, white space outside quotes, `%` and `!` in any local
-/// part, and `@` in a quoted one (Postfix rewrites all three).
+/// part, and `@` in a quoted one (Postfix rewrites all three). `<` and `>` in a quoted one, because
+/// they end a path for servers that do not read quotes: no relay is told them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EmailAddress {
@@ -120,7 +121,9 @@ fn is_dot_atom(text: &str) -> bool {
 }
 
 fn is_quoted_local(inner: &str) -> bool {
-    !inner.is_empty() && inner.chars().all(is_quotable) && !inner.contains(['%', '!', '@'])
+    !inner.is_empty()
+        && inner.chars().all(is_quotable)
+        && !inner.contains(['%', '!', '@', '<', '>'])
 }
 
 impl TryFrom<String> for EmailAddress {

@@ -21,7 +21,7 @@ fn takes_names_in_every_common_form() {
         ("\"Quoted, Name\" <a@example.com>", Some("Quoted, Name"), "a@example.com"),
         ("\"a \\\"b\\\" \\\\c\" <a@example.com>", Some("a \"b\" \\c"), "a@example.com"),
         ("Zoë 🚀 <zoë@bücher.example>", Some("Zoë 🚀"), "zoë@xn--bcher-kva.example"),
-        ("x <\"a>,b\"@example.com>", Some("x"), "\"a>,b\"@example.com"),
+        ("x <\"a;,b\"@example.com>", Some("x"), "\"a;,b\"@example.com"),
     ] {
         assert_eq!(parts(text), (name.map(str::to_owned), address.to_owned()), "{text:?}");
     }

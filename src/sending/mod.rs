@@ -104,7 +104,8 @@
 //! finds no lease. A process frozen between the mark and the dot can; its recipients are `unknown`
 //! by then, which is the truth. A mark whose own commit has no answer is treated as not given: the
 //! connection is closed without the dot, and completion says "not sent" under the fence.
-//! A cancelled or suppressed recipient is not `queued|deferred` any more; if the mark finds fewer
+//! A cancelled or settled recipient is not `queued|deferred` any more, and one that has been suppressed
+//! since, or whose message's time is over, counts as little; if the mark finds fewer
 //! recipients than RCPT named, it is refused whole, and the transaction is abandoned before the dot.
 //!
 //! # Completion
@@ -122,7 +123,8 @@
 //! that this very attempt (`attempt_id`) left `unknown` or queued again.
 //!
 //! **Maybe accepted.** Once nothing is known of some copy, `failed`, `expired`, `suppressed` and `cancelled` are
-//! not true any more, whatever becomes of a later copy: such a recipient is `unknown` again, held.
+//! not true any more, whatever becomes of a later copy: such a recipient is `unknown` again, held, and
+//! told as `recipient.unknown`. Only the late refusal of the one copy there was takes that back.
 //!
 //! A completion that cannot be written (database away) is kept in memory and tried again until it is
 //! written or fenced off; the heartbeat cannot run then either, so recovery makes the recipients
@@ -195,7 +197,7 @@
 //! earlier commit was lost), idempotency keys (in key order, one item per key and batch; an expired key is
 //! taken over, a key outlives its message), then messages, content, recipients, jobs, events; if it
 //! fails each item is tried alone; answers go out after the commit; then one `NOTIFY`, a hint only.
-//! Suppressed recipients are checked in that transaction, and again before each transaction with a relay.
+//! Suppressed recipients are checked in that transaction, at the start of each step, and by the mark.
 
 pub mod limits;
 pub mod messages;

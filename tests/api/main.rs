@@ -25,5 +25,6 @@ mod scheduling;
 mod sending;
 mod support;
 mod templates;
+mod truth;
 mod waiting;
 mod wire;

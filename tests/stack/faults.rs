@@ -54,6 +54,16 @@ impl Setting {
             .unwrap()
     }
 
+    /// The last event about the recipient.
+    async fn told(&self) -> String {
+        sqlx::query_scalar(
+            "select kind from events where kind like 'recipient.%' order by event_id desc limit 1",
+        )
+        .fetch_one(&self.db)
+        .await
+        .unwrap()
+    }
+
     fn copies(&self) -> usize {
         self.sink.received.lock().unwrap().values().map(Vec::len).sum()
     }
@@ -145,20 +155,18 @@ async fn no_log_line_holds_an_address_a_body_or_a_secret() {
     }
 }
 
+/// Two deaths are on its record, and its third owner has been silent for long.
+const AT_ITS_THIRD_DEATH: &str = "
+    insert into processes (process_id, host, pid, version, heartbeat_at)
+    values ('00000000-0000-7000-8000-000000000001', 'gone', 1, '0', now() - interval '1 hour');
+    update jobs set state = 'leased', deaths = 2, lease_id = gen_random_uuid(),
+                    leased_by = '00000000-0000-7000-8000-000000000001',
+                    leased_until = now() - interval '1 minute'";
+
 #[tokio::test]
 async fn a_message_that_ended_its_process_three_times_is_dead_and_says_why() {
     let it = Setting::new(Duration::ZERO).await;
-    // Two deaths are on its record, and its third owner has been silent for long.
-    sqlx::raw_sql(
-        "insert into processes (process_id, host, pid, version, heartbeat_at)
-         values ('00000000-0000-7000-8000-000000000001', 'gone', 1, '0', now() - interval '1 hour');
-         update jobs set state = 'leased', deaths = 2, lease_id = gen_random_uuid(),
-                         leased_by = '00000000-0000-7000-8000-000000000001',
-                         leased_until = now() - interval '1 minute'",
-    )
-    .execute(&it.db)
-    .await
-    .unwrap();
+    sqlx::raw_sql(AT_ITS_THIRD_DEATH).execute(&it.db).await.unwrap();
     let mut process = it.serve();
     until("it is failed", async || it.state().await == "failed").await;
     let (state, reason, error): (String, String, String) = sqlx::query_as(
@@ -169,7 +177,19 @@ async fn a_message_that_ended_its_process_three_times_is_dead_and_says_why() {
     .unwrap();
     assert_eq!(state, "dead");
     assert!(reason.contains("three times") && error.contains("three times"), "{reason} {error}");
-    assert_eq!(it.copies(), 0);
+    assert_eq!((it.copies(), it.told().await.as_str()), (0, "recipient.failed"));
+    process.kill().unwrap();
+    process.wait().unwrap();
+}
+
+#[tokio::test]
+async fn a_dead_message_of_which_a_copy_may_have_arrived_is_not_told_as_failed() {
+    let it = Setting::new(Duration::ZERO).await;
+    sqlx::raw_sql(AT_ITS_THIRD_DEATH).execute(&it.db).await.unwrap();
+    sqlx::raw_sql("update recipients set maybe_accepted = true").execute(&it.db).await.unwrap();
+    let mut process = it.serve();
+    until("it is held", async || it.state().await == "unknown").await;
+    assert_eq!((it.copies(), it.told().await.as_str()), (0, "recipient.unknown"));
     process.kill().unwrap();
     process.wait().unwrap();
 }

@@ -193,7 +193,7 @@ fn sender(sending: &Sending, actor: &Actor, message: &NewMessage) -> Result<Mail
             format!("Forbidden: this key may not send from \"{}\"", from.address()),
         ));
     }
-    if sending.relays.eligible(from.address()).is_empty() {
+    if sending.relays.eligible(from.address(), 0).is_empty() {
         return Err(Error::Invalid {
             code: "FROM_NOT_ALLOWED",
             issues: vec![crate::error::Issue::new(

@@ -73,7 +73,7 @@ pub async fn dry_run(sending: &Sending, actor: &Actor, message: &NewMessage) -> 
 
 fn relays(sending: &Sending, item: &Item) -> Vec<PlannedRelay> {
     let Ok(sender) = item.from_address.parse::<EmailAddress>() else { return Vec::new() };
-    let relays = sending.relays.eligible(&sender);
+    let relays = sending.relays.eligible(&sender, 0);
     relays.iter().map(|it| PlannedRelay { id: it.id, name: it.name.clone() }).collect()
 }
 

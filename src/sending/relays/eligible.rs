@@ -30,8 +30,8 @@ enum Standing {
 
 /// The indexes of the relays that may serve this sender, the first to be tried first.
 ///
-/// Relays of the same standing and priority take turns: `rotation` counts messages, and 0 gives
-/// the oldest relay first. A sandbox only counts where no real relay serves the sender: what a
+/// Relays of the same standing and priority take turns: each message has its `rotation`, and 0
+/// gives the oldest relay first. A sandbox only counts where no real relay serves the sender: what a
 /// fault of the real one put there would be called sent, and never arrive.
 pub fn eligible(
     candidates: &[Candidate],

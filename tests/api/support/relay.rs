@@ -15,12 +15,15 @@ use tokio::{
 pub struct Script {
     pub auth: Option<&'static str>,
     pub rcpt: Vec<(&'static str, &'static str)>,
-    /// To the first dot, the second, …; after these it says yes.
+    pub mail: Option<&'static str>,
+    /// To the first dot, the second, …; after these it says yes. Without words it leaves.
     pub dot: Vec<&'static str>,
     /// Further lines of EHLO.
     pub offers: &'static str,
     /// How long the answer to the dot takes.
     pub pace: std::time::Duration,
+    /// How long the answer to DATA takes.
+    pub data_pace: std::time::Duration,
     pub mute_after_dot: bool,
     /// Takes connections, and says nothing at all.
     pub mute: bool,
@@ -103,7 +106,10 @@ async fn converse(client: TcpStream, script: Script, dots: &AtomicUsize) -> std:
                 if script.mute_after_dot {
                     return Ok(());
                 }
-                script.dot.get(nth).copied().unwrap_or("250 2.0.0 Ok: queued as ABC123")
+                match script.dot.get(nth).copied() {
+                    Some("") => return Ok(()),
+                    said => said.unwrap_or("250 2.0.0 Ok: queued as ABC123"),
+                }
             }
             (true, _) => continue,
             (_, "EHLO") => {
@@ -112,12 +118,14 @@ async fn converse(client: TcpStream, script: Script, dots: &AtomicUsize) -> std:
                 continue;
             }
             (_, "AUTH") => script.auth.unwrap_or("235 2.7.0 Ok"),
+            (_, "MAIL") => script.mail.unwrap_or("250 2.1.0 Ok"),
             (_, "RCPT") => {
                 let told = script.rcpt.iter().find(|(to, _)| line.contains(to));
                 told.map_or("250 2.1.5 Ok", |(_, reply)| reply)
             }
             (_, "DATA") => {
                 in_data = true;
+                tokio::time::sleep(script.data_pace).await;
                 "354 go on"
             }
             (_, "QUIT") => "221 Bye",

@@ -77,7 +77,8 @@ fn relays(work: &Deliver, head: &Head) -> Result<Vec<Arc<Relay>>> {
         .from_address
         .parse()
         .map_err(|_| Error::invalid("from", "the stored sender cannot be read"))?;
-    Ok(work.relays.eligible(&sender))
+    // The random part of its id: who greylists a message wants to see it again at the same relay.
+    Ok(work.relays.eligible(&sender, head.message_id.as_u128() as usize))
 }
 
 /// Recipients with one envelope sender and one first relay go together.

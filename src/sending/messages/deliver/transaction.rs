@@ -130,8 +130,15 @@ impl From<Answer> for Heard {
 }
 
 impl Trial {
+    /// What it tells about the relay. Where it refused all recipients before the dot, their replies
+    /// do: one that shows a working relay is enough.
     pub fn evidence(&self) -> Evidence {
-        self.verdict().map_or(Evidence::Nothing, |verdict| Evidence::from(&verdict))
+        if let Some(verdict) = self.verdict() {
+            return Evidence::from(&verdict);
+        }
+        let mut told = self.refusals().map(|verdict| Evidence::from(&verdict));
+        let first = told.next().unwrap_or(Evidence::Nothing);
+        if told.any(|it| it == Evidence::Alive) { Evidence::Alive } else { first }
     }
 
     /// What a breaker that opens on it remembers.

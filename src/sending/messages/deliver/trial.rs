@@ -140,6 +140,14 @@ impl Trial {
         }
     }
 
+    /// The verdicts on those whom the relay refused by name.
+    pub fn refusals(&self) -> impl Iterator<Item = Verdict> {
+        self.heard.iter().filter_map(|heard| match heard {
+            Heard::Refused(phase, reply) => Some(classify(*phase, &Said::Reply(reply))),
+            _ => None,
+        })
+    }
+
     pub fn words(&self) -> Words {
         match &self.end {
             End::Answered(reply) | End::Broke(Some(reply), ..) => {
@@ -152,7 +160,7 @@ impl Trial {
             },
             End::NotSent => Words {
                 text: Some(
-                    "given up before the dot: the lease was lost, or a recipient settled meanwhile"
+                    "given up before the dot: the lease was lost, the time was over, or a recipient settled"
                         .to_owned(),
                 ),
                 ..Words::default()

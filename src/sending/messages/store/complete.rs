@@ -164,7 +164,8 @@ pub struct Changed {
 /// settles a recipient that is unknown or waits for a further copy; that its dot was refused, or
 /// never sent, counts for those that its own transaction left behind. An attempt speaks once: a
 /// report that is written again, because the answer to its commit was lost, changes nothing.
-/// Where some copy may have been accepted, "not accepted" leaves the recipient unknown.
+/// Where some copy may have been accepted, "not accepted" leaves the recipient unknown; unless it is
+/// the late word on the only copy there was.
 async fn change(
     conn: &mut PgConnection,
     reports: &[Report],
@@ -191,16 +192,17 @@ async fn change(
                   as new (recipient_id, leased, resend, attempt_id, relay_id, state, wait, tried, faulted, code, enhanced,
                           reason, text, remote_queue_id)
          ), old as materialized (
-             select recipient_id, message_id from recipients
-             where recipient_id in (select recipient_id from new)
+             select recipient_id, message_id, attempt_id as last_attempt,
+                    resends = (state = 'queued')::integer as is_first_copy
+             from recipients where recipient_id in (select recipient_id from new)
              order by recipient_id for update
          )
          update recipients set
-             state = case when not_accepted and maybe_accepted then 'unknown' else new.state end,
+             state = case when not_accepted and maybe_accepted and not is_only_copy then 'unknown' else new.state end,
              resends = recipients.resends + new.resend::integer,
-             maybe_accepted = maybe_accepted or new.resend or new.state = 'unknown',
+             maybe_accepted = maybe_accepted and not is_only_copy or new.resend or new.state = 'unknown',
              next_at = case when new.state in ('queued', 'deferred') then least(clock_timestamp() + new.wait, messages.expires_at) end,
-             settled_at = case when new.state = 'sent' or (not_accepted and not maybe_accepted)
+             settled_at = case when new.state = 'sent' or (not_accepted and (is_only_copy or not maybe_accepted))
                                then clock_timestamp() end,
              tries = tries + new.tried::integer,
              faults = case when new.faulted then faults + 1 else 0 end,
@@ -213,7 +215,9 @@ async fn change(
              remote_queue_id = coalesce(new.remote_queue_id, recipients.remote_queue_id)
          from new join old using (recipient_id) join messages using (message_id),
               lateral (select new.state in ('failed', 'suppressed', 'cancelled', 'expired') as not_accepted,
-                             new.reason is not null or new.text is not null as said) as it
+                             new.reason is not null or new.text is not null as said,
+                             not new.leased and is_first_copy and coalesce(last_attempt = new.attempt_id, false)
+                                 as is_only_copy) as it
          where recipients.recipient_id = new.recipient_id
            and case when new.leased
                     then recipients.state in ('queued', 'deferred')
@@ -255,7 +259,8 @@ impl Change {
     }
 }
 
-/// One event for each recipient whose state is another now.
+/// One event for each recipient whose state is another now: the state it has, which is not always
+/// the one that was reported.
 fn told(reports: &[Report], changed: &[Changed]) -> Vec<Event> {
     let by_id: HashMap<Uuid, &Changed> = changed.iter().map(|it| (it.recipient_id, it)).collect();
     reports
@@ -264,7 +269,11 @@ fn told(reports: &[Report], changed: &[Changed]) -> Vec<Event> {
         .filter_map(|change| Some((change, *by_id.get(&change.recipient_id)?)))
         .filter(|(change, _)| change.is_told())
         .map(|(change, recipient)| Event {
-            kind: if change.resend { "recipient.unknown" } else { change.to.event() },
+            kind: match recipient.state.as_str() {
+                "unknown" => "recipient.unknown",
+                _ if change.resend => "recipient.unknown",
+                _ => change.to.event(),
+            },
             subject: "message",
             subject_id: recipient.message_id,
             data: json!({

@@ -33,8 +33,8 @@ impl Mark {
 }
 
 /// Writes marks together; says for each whether its dot may be sent. It may not when the lease is
-/// gone or has run out, or when one of its recipients does not wait any more: it was cancelled,
-/// suppressed or settled by someone else meanwhile.
+/// gone or has run out, when the message's time is over, or when one of its recipients does not wait
+/// any more: it was cancelled, suppressed or settled by someone else meanwhile.
 pub async fn mark(db: &PgPool, marks: &[Mark], lease: Duration) -> Result<Vec<bool>> {
     let mut tx = db.begin().await?;
     let mine: Vec<_> = marks.iter().map(|it| (it.message_id, it.lease_id)).collect();
@@ -48,9 +48,12 @@ pub async fn mark(db: &PgPool, marks: &[Mark], lease: Duration) -> Result<Vec<bo
         .flat_map(|it| it.recipients.iter().copied())
         .collect();
     let waiting: HashSet<Uuid> = sqlx::query_scalar!(
-        "select recipient_id from recipients
+        "select recipient_id from recipients join messages using (message_id)
          where recipient_id = any($1) and state in ('queued', 'deferred')
-         order by recipient_id for update",
+           and coalesce(messages.expires_at > clock_timestamp(), true)
+           and (messages.suppression_exempt
+                or not exists (select from suppressions where suppressions.lookup_key = recipients.lookup_key))
+         order by recipient_id for update of recipients",
         &wanted,
     )
     .fetch_all(&mut *tx)

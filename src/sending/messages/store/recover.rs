@@ -101,7 +101,7 @@ async fn failed(conn: &mut PgConnection, dead: &[Uuid]) -> Result<Vec<Event>> {
                                settled_at = case when not maybe_accepted then clock_timestamp() end, code = null,
                                enhanced = null, reason = 'process_died', text = $2
          where message_id = any($1) and state in ('queued', 'deferred')
-         returning message_id, address",
+         returning message_id, address, state",
         dead,
         DEADLY,
     )
@@ -110,11 +110,11 @@ async fn failed(conn: &mut PgConnection, dead: &[Uuid]) -> Result<Vec<Event>> {
     sqlx::query!("update messages set last_error = $2 where message_id = any($1)", dead, DEADLY)
         .execute(conn)
         .await?;
-    let event = |message_id, address: String| Event {
-        kind: "recipient.failed",
+    let event = |message_id, address: String, state: &str| Event {
+        kind: if state == "unknown" { "recipient.unknown" } else { "recipient.failed" },
         subject: "message",
         subject_id: message_id,
         data: json!({ "address": address, "reason": "process_died", "text": DEADLY }),
     };
-    Ok(rows.into_iter().map(|row| event(row.message_id, row.address)).collect())
+    Ok(rows.into_iter().map(|row| event(row.message_id, row.address, &row.state)).collect())
 }

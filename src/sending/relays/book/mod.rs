@@ -222,12 +222,12 @@ impl Book {
         Some((relay.version, places.saturating_sub(taken)))
     }
 
-    /// The relays that may carry this sender's mail, the first to be asked first.
-    pub fn eligible(&self, sender: &EmailAddress) -> Vec<Arc<Relay>> {
+    /// The relays that may carry this sender's mail, the first to be asked first. Equals are shared
+    /// out by `rotation`: a message that gives the same each time comes back to the same relay.
+    pub fn eligible(&self, sender: &EmailAddress, rotation: usize) -> Vec<Arc<Relay>> {
         let relays = self.all();
         let candidates: Vec<Candidate> = relays.iter().map(|it| it.candidate.clone()).collect();
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        eligible::eligible(&candidates, sender.domain().as_str(), &sender.lookup_key(), turn)
+        eligible::eligible(&candidates, sender.domain().as_str(), &sender.lookup_key(), rotation)
             .into_iter()
             .map(|at| relays[at].clone())
             .collect()
