@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Cluster, default_folder, keep_secrets, prepare};
 use crate::{
-    accounts::api_keys::{self, NewKey, Scope},
+    accounts::api_keys::{self, KeyMode, NewKey, Scope},
     app::App,
     audit::Who,
     config::{Config, Environment},
@@ -179,6 +179,7 @@ async fn first_key(app: &App, plain: &SecretString) -> anyhow::Result<()> {
     let new = NewKey {
         name: "first key of postroom dev".to_owned(),
         scopes: vec![Scope::Send, Scope::Read, Scope::Admin],
+        mode: KeyMode::Live,
         suppression_exempt: false,
         sender_domains: None,
         sender_addresses: None,

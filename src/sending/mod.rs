@@ -190,6 +190,16 @@
 //! `?wait` (`messages::wait`) looks at the counters, rung by whoever completes and once a second at
 //! the least: it ends when the message has settled, or when nothing will become of it soon.
 //!
+//! # What does not leave
+//!
+//! A message has a `mode` from its accept on: `live`, `capture` (its key captures) or `test` (all its
+//! recipients are test addresses, `…@test.invalid`). Recipients that no relay is asked for go the same
+//! way as others: claimed, marked, judged, completed. Only who answers is another
+//! (`deliver/carrier.rs`): the sandbox's table, or what a test address stands for. Such messages have lanes of their own,
+//! `capture` and `test`, and wait for no relay; a `live` message may hold test recipients too. What is
+//! learnt later, `delivered`, `bounced` or `complained`, is written for a test recipient in the
+//! transaction of its completion.
+//!
 //! # Accepting
 //!
 //! Everything is parsed and composed before the database is asked. Concurrent requests share one

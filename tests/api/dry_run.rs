@@ -48,7 +48,10 @@ async fn a_dry_run_refuses_what_a_real_one_would() {
     let mut both = message("gone@example.net, a@example.net");
     both["rejectSuppressed"] = json!(false);
     let planned = t.post("/send?dryRun", both).await.is(200);
-    let recipient = |state: &str, reason: serde_json::Value, address: &str| json!({ "address": address, "field": "to", "state": state, "reason": reason });
+    let recipient = |state: &str, reason: serde_json::Value, address: &str| {
+        let by = reason.is_null().then_some("relay");
+        json!({ "address": address, "field": "to", "state": state, "reason": reason, "by": by })
+    };
     assert_eq!(
         planned["recipients"],
         json!([

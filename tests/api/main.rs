@@ -6,6 +6,7 @@ mod access;
 mod alerts;
 mod batch;
 mod cancelling;
+mod capture;
 mod command_line;
 mod configuration;
 #[path = "../shared/database.rs"]
@@ -25,6 +26,7 @@ mod scheduling;
 mod sending;
 mod support;
 mod templates;
+mod test_recipients;
 mod truth;
 mod waiting;
 mod wire;

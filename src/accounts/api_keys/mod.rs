@@ -3,6 +3,7 @@
 //! A key may be bound to sender domains, sender addresses and source networks. No binding is
 //! unrestricted; an empty one refuses everything.
 
+mod mode;
 mod routes;
 mod store;
 
@@ -24,6 +25,7 @@ use crate::{
     secrets,
 };
 
+pub use mode::KeyMode;
 pub use routes::router;
 
 /// What a key may do. `admin` does not imply `send`.
@@ -62,6 +64,7 @@ pub struct Key {
     /// The first eight characters of the key.
     pub prefix: String,
     pub scopes: Vec<Scope>,
+    pub mode: KeyMode,
     /// Sends to suppressed recipients too.
     pub suppression_exempt: bool,
     /// Sender domains it may use; null is any.
@@ -106,6 +109,9 @@ pub struct NewKey {
     /// 1 to 100 characters.
     pub name: String,
     pub scopes: Vec<Scope>,
+    /// `live` if absent.
+    #[serde(default)]
+    pub mode: KeyMode,
     #[serde(default)]
     pub suppression_exempt: bool,
     #[schema(value_type = Option<Vec<String>>)]
@@ -125,6 +131,9 @@ pub struct NewKey {
 pub struct KeyPatch {
     #[serde(deserialize_with = "not_null")]
     pub name: Option<String>,
+    /// Messages that were accepted already keep the mode they were accepted in.
+    #[serde(deserialize_with = "not_null")]
+    pub mode: Option<KeyMode>,
     #[serde(deserialize_with = "not_null")]
     pub suppression_exempt: Option<bool>,
     #[serde(deserialize_with = "present")]

@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::{Adopted, Key, KeyPatch, NewKey, Scope};
+use super::{Adopted, Key, KeyMode, KeyPatch, NewKey, Scope};
 use crate::{
     error::{Error, OnConstraint, Result},
     on_unknown::OnUnknown,
@@ -17,6 +17,7 @@ struct Row {
     prefix: String,
     key_hash: String,
     scopes: Vec<String>,
+    mode: String,
     suppression_exempt: bool,
     sender_domains: Option<Vec<String>>,
     sender_addresses: Option<Vec<String>>,
@@ -35,6 +36,7 @@ impl From<Row> for Key {
             name: row.name,
             prefix: row.prefix,
             scopes: row.scopes.iter().filter_map(|it| Scope::parse(it)).collect(),
+            mode: KeyMode::from_row(&row.mode),
             suppression_exempt: row.suppression_exempt,
             sender_domains: row.sender_domains,
             sender_addresses: row.sender_addresses,
@@ -51,7 +53,7 @@ impl From<Row> for Key {
 pub(super) async fn all(db: &PgPool) -> Result<Vec<Key>> {
     let rows = sqlx::query_as!(
         Row,
-        "select api_key_id, name, prefix, key_hash, scopes, suppression_exempt, sender_domains,
+        "select api_key_id, name, prefix, key_hash, scopes, mode, suppression_exempt, sender_domains,
                 sender_addresses, networks, on_unknown, expires_at, last_used_at, revoked_at, created_at
          from api_keys order by api_key_id"
     )
@@ -64,7 +66,7 @@ pub(super) async fn all(db: &PgPool) -> Result<Vec<Key>> {
 pub(super) async fn by_prefix(db: &PgPool, prefix: &str) -> Result<Option<(Key, String)>> {
     let row = sqlx::query_as!(
         Row,
-        "select api_key_id, name, prefix, key_hash, scopes, suppression_exempt, sender_domains,
+        "select api_key_id, name, prefix, key_hash, scopes, mode, suppression_exempt, sender_domains,
                 sender_addresses, networks, on_unknown, expires_at, last_used_at, revoked_at, created_at
          from api_keys where prefix = $1",
         prefix,
@@ -77,7 +79,7 @@ pub(super) async fn by_prefix(db: &PgPool, prefix: &str) -> Result<Option<(Key, 
 pub(super) async fn lock(conn: &mut PgConnection, id: Uuid) -> Result<Option<Key>> {
     let row = sqlx::query_as!(
         Row,
-        "select api_key_id, name, prefix, key_hash, scopes, suppression_exempt, sender_domains,
+        "select api_key_id, name, prefix, key_hash, scopes, mode, suppression_exempt, sender_domains,
                 sender_addresses, networks, on_unknown, expires_at, last_used_at, revoked_at, created_at
          from api_keys where api_key_id = $1 for update",
         id,
@@ -107,9 +109,9 @@ pub(super) async fn insert(
     let row = sqlx::query_as!(
         Row,
         "insert into api_keys (api_key_id, name, prefix, key_hash, scopes, suppression_exempt,
-                               sender_domains, sender_addresses, networks, on_unknown, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-         returning api_key_id, name, prefix, key_hash, scopes, suppression_exempt, sender_domains,
+                               sender_domains, sender_addresses, networks, on_unknown, expires_at, mode)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+         returning api_key_id, name, prefix, key_hash, scopes, mode, suppression_exempt, sender_domains,
                    sender_addresses, networks, on_unknown, expires_at, last_used_at, revoked_at, created_at",
         Uuid::now_v7(),
         new.name,
@@ -122,6 +124,7 @@ pub(super) async fn insert(
         new.networks.as_deref(),
         new.on_unknown.map(OnUnknown::as_str),
         new.expires_at,
+        new.mode.as_str(),
     )
     .fetch_one(conn)
     .await
@@ -146,9 +149,10 @@ pub(super) async fn update(conn: &mut PgConnection, id: Uuid, patch: &KeyPatch) 
              sender_addresses = case when $6 then $7 else sender_addresses end,
              networks = case when $8 then $9 else networks end,
              on_unknown = case when $10 then $11 else on_unknown end,
-             expires_at = case when $12 then $13 else expires_at end
+             expires_at = case when $12 then $13 else expires_at end,
+             mode = coalesce($14, mode)
          where api_key_id = $1
-         returning api_key_id, name, prefix, key_hash, scopes, suppression_exempt, sender_domains,
+         returning api_key_id, name, prefix, key_hash, scopes, mode, suppression_exempt, sender_domains,
                    sender_addresses, networks, on_unknown, expires_at, last_used_at, revoked_at, created_at",
         id,
         patch.name,
@@ -163,6 +167,7 @@ pub(super) async fn update(conn: &mut PgConnection, id: Uuid, patch: &KeyPatch) 
         patch.on_unknown.flatten().map(OnUnknown::as_str),
         patch.expires_at.is_some(),
         patch.expires_at.flatten(),
+        patch.mode.map(KeyMode::as_str),
     )
     .fetch_one(conn)
     .await?;
@@ -173,7 +178,7 @@ pub(super) async fn revoke(conn: &mut PgConnection, id: Uuid) -> Result<Key> {
     let row = sqlx::query_as!(
         Row,
         "update api_keys set revoked_at = clock_timestamp() where api_key_id = $1
-         returning api_key_id, name, prefix, key_hash, scopes, suppression_exempt, sender_domains,
+         returning api_key_id, name, prefix, key_hash, scopes, mode, suppression_exempt, sender_domains,
                    sender_addresses, networks, on_unknown, expires_at, last_used_at, revoked_at, created_at",
         id,
     )

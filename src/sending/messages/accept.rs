@@ -7,7 +7,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::{KIND, Lifetime, NewMessage, OnUnknown, RecipientKind, compose, store};
+use super::{
+    KIND, Lifetime, Mode, NewMessage, OnUnknown, RecipientKind, TestAddress, compose, store,
+};
 use crate::{
     accounts::access::Actor,
     address::Mailbox,
@@ -45,6 +47,7 @@ pub struct Item {
     pub reject_suppressed: bool,
     pub recipients: Vec<NewRecipient>,
     pub idempotency: Option<Idempotency>,
+    pub mode: Mode,
     lane: String,
 }
 
@@ -146,16 +149,18 @@ pub(super) async fn prepare(
     message: &NewMessage,
     idempotency_key: Option<&str>,
 ) -> Result<Item> {
-    let from = sender(sending, actor, message)?;
+    let keys: Vec<String> = message.recipients().map(|(_, it)| it.address().lookup_key()).collect();
+    let mode = Mode::of(&actor.key, keys.iter().map(String::as_str));
+    let from = sender(sending, actor, message, mode)?;
     let idempotency = idempotency_key.map(|key| Idempotency::of(actor, message, key));
     let Some(template) = &message.template else {
-        return Ok(item(sending, actor, message, &from, idempotency));
+        return Ok(Item { idempotency, ..item(sending, actor, message, &from, mode) });
     };
     let rendered = templates::filled(&sending.app.db, template).await?;
     let filled = message.filled(rendered);
     let code = "TEMPLATE_NOT_RENDERED";
     let filled = filled.map_err(|issues| Error::Invalid { code, issues })?;
-    Ok(item(sending, actor, &filled, &from, idempotency))
+    Ok(Item { idempotency, ..item(sending, actor, &filled, &from, mode) })
 }
 
 /// What an earlier request with this key was answered, if there was one.
@@ -176,9 +181,9 @@ async fn replay(
     }
 }
 
-/// The sender of the message: as asked for, or the first relay's. Some relay must be eligible for
-/// it, and the key must permit it.
-fn sender(sending: &Sending, actor: &Actor, message: &NewMessage) -> Result<Mailbox> {
+/// The sender of the message: as asked for, or the first relay's. The key must permit it, and some
+/// relay must be eligible for it where one is needed.
+fn sender(sending: &Sending, actor: &Actor, message: &NewMessage, mode: Mode) -> Result<Mailbox> {
     let from = match &message.from {
         Some(from) => from.clone(),
         None => {
@@ -193,7 +198,7 @@ fn sender(sending: &Sending, actor: &Actor, message: &NewMessage) -> Result<Mail
             format!("Forbidden: this key may not send from \"{}\"", from.address()),
         ));
     }
-    if sending.relays.eligible(from.address(), 0).is_empty() {
+    if mode == Mode::Live && sending.relays.eligible(from.address(), 0).is_empty() {
         return Err(Error::Invalid {
             code: "FROM_NOT_ALLOWED",
             issues: vec![crate::error::Issue::new(
@@ -210,7 +215,7 @@ fn item(
     actor: &Actor,
     message: &NewMessage,
     from: &Mailbox,
-    idempotency: Option<Idempotency>,
+    mode: Mode,
 ) -> Item {
     let message_id = Uuid::now_v7();
     let internet_id = format!("{message_id}@{}", from.address().domain());
@@ -263,8 +268,9 @@ fn item(
         suppression_exempt: actor.key.suppression_exempt,
         reject_suppressed: message.reject_suppressed.unwrap_or(true),
         recipients,
-        idempotency,
-        lane: from.address().domain().to_string(),
+        idempotency: None,
+        mode,
+        lane: mode.lane(from.address().domain().as_str()),
     }
 }
 
@@ -377,7 +383,8 @@ pub(super) fn judged(
     }
     let mut found = Vec::new();
     for it in &mut item.recipients {
-        it.suppressed = suppressed.get(&it.lookup_key).cloned();
+        let listed = suppressed.get(&it.lookup_key).cloned();
+        it.suppressed = listed.or_else(|| TestAddress::suppressed(&it.lookup_key));
         if let Some(reason) = &it.suppressed {
             found.push(SuppressedRecipient { address: it.address.clone(), reason: reason.clone() });
         }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    NewMessage,
+    Mode, NewMessage, TestAddress,
     accept::{self, Item, NewRecipient},
     store,
 };
@@ -22,7 +22,8 @@ pub struct DryRun {
     pub message_id: String,
     pub envelope: PlannedEnvelope,
     pub recipients: Vec<PlannedRecipient>,
-    /// The relays that may be asked, the first to be asked first. Of equals each takes its turn.
+    /// The relays that may be asked, the first to be asked first. Of equals each takes its turn. None
+    /// where nobody is sent to by relay.
     pub relays: Vec<PlannedRelay>,
     /// In bytes.
     pub size: usize,
@@ -51,6 +52,9 @@ pub struct PlannedRecipient {
     /// `queued`, or `suppressed` for the reason given.
     pub state: &'static str,
     pub reason: Option<String>,
+    /// Who would carry it: `relay`, `test` for a test address, `capture` for a key that captures;
+    /// nobody if it is suppressed.
+    pub by: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -72,6 +76,9 @@ pub async fn dry_run(sending: &Sending, actor: &Actor, message: &NewMessage) -> 
 }
 
 fn relays(sending: &Sending, item: &Item) -> Vec<PlannedRelay> {
+    if item.mode != Mode::Live {
+        return Vec::new();
+    }
     let Ok(sender) = item.from_address.parse::<EmailAddress>() else { return Vec::new() };
     let relays = sending.relays.eligible(&sender, 0);
     relays.iter().map(|it| PlannedRelay { id: it.id, name: it.name.clone() }).collect()
@@ -87,7 +94,7 @@ impl DryRun {
                 sender: item.from_address.clone(),
                 recipients: asked.map(|it| it.address.clone()).collect(),
             },
-            recipients: item.recipients.iter().map(PlannedRecipient::from).collect(),
+            recipients: item.recipients.iter().map(|it| it.planned(item.mode)).collect(),
             relays: Vec::new(),
             size: item.bytes.len(),
             smtputf8: item.smtputf8,
@@ -97,13 +104,19 @@ impl DryRun {
     }
 }
 
-impl From<&NewRecipient> for PlannedRecipient {
-    fn from(it: &NewRecipient) -> Self {
-        Self {
-            address: it.address.clone(),
-            field: it.field,
-            state: if it.suppressed.is_some() { "suppressed" } else { "queued" },
-            reason: it.suppressed.clone(),
+impl NewRecipient {
+    fn planned(&self, mode: Mode) -> PlannedRecipient {
+        let by = match (TestAddress::of(&self.lookup_key), mode) {
+            (Some(_), _) => "test",
+            (None, Mode::Capture) => "capture",
+            (None, Mode::Live | Mode::Test) => "relay",
+        };
+        PlannedRecipient {
+            address: self.address.clone(),
+            field: self.field,
+            state: if self.suppressed.is_some() { "suppressed" } else { "queued" },
+            reason: self.suppressed.clone(),
+            by: self.suppressed.is_none().then_some(by),
         }
     }
 }

@@ -16,22 +16,26 @@ mod dry_run;
 pub mod expire;
 pub mod held;
 mod list;
+mod mode;
 mod request;
 pub mod resolve;
 mod routes;
 mod state;
 mod store;
+mod test_address;
 mod view;
 pub mod wait;
 
 pub use compose::{Composed, compose};
 pub use deliver::Deliver;
+pub use mode::Mode;
 pub use request::{
     Attachment, CustomHeader, Disposition, Lifetime, MAX_RECIPIENTS, NewMessage, OnUnknown,
     Priority, RecipientKind, SendRequest,
 };
 pub use routes::router;
-pub use state::RecipientState;
+pub use state::{Learnt, RecipientState};
+pub use test_address::TestAddress;
 
 /// The kind of a message's job. Stored in every row: rename only with a migration.
 pub const KIND: &str = "send";

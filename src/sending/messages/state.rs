@@ -1,5 +1,31 @@
 //! The states of a recipient; the page that explains them is the documentation of [`crate::sending`].
 
+/// What is learnt of a recipient after a server accepted it. It never undoes that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Learnt {
+    Delivered,
+    Bounced,
+    Complained,
+}
+
+impl Learnt {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Bounced => "bounced",
+            Self::Complained => "complained",
+        }
+    }
+
+    pub fn event(self) -> &'static str {
+        match self {
+            Self::Delivered => "recipient.delivered",
+            Self::Bounced => "recipient.bounced",
+            Self::Complained => "recipient.complained",
+        }
+    }
+}
+
 /// What a step of a job, or a person, can make of a recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecipientState {

@@ -8,6 +8,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use uuid::Uuid;
 
 use super::{
     session::{Conversation, Next},
@@ -67,8 +68,9 @@ async fn converse(db: &PgPool, client: TcpStream) -> std::io::Result<()> {
             Next::Nothing => (),
             Next::Say(reply) => write.write_all(reply.as_bytes()).await?,
             Next::Keep(message) => {
-                let reply = match store::insert(db, &message).await {
-                    Ok(id) => format!("250 2.0.0 Ok: queued as {id}\r\n"),
+                let id = Uuid::now_v7();
+                let reply = match store::keep(db, id, &message).await {
+                    Ok(()) => format!("250 2.0.0 Ok: queued as {id}\r\n"),
                     Err(error) => {
                         tracing::warn!(%error, "the sandbox could not keep a message");
                         "451 4.3.0 not kept, try again\r\n".to_owned()

@@ -1,4 +1,5 @@
-//! The mail sandbox: a real SMTP server inside Postroom that keeps what it is sent, to look at.
+//! The mail sandbox: a real SMTP server inside Postroom that keeps what it is sent, to look at. The
+//! messages of keys that capture are kept here too, without SMTP, whether the server runs or not.
 
 mod listener;
 mod routes;
@@ -13,6 +14,8 @@ use uuid::Uuid;
 
 pub use listener::listen;
 pub use routes::router;
+pub use session::Received;
+pub use store::keep;
 
 /// A message that the sandbox received.
 #[derive(Debug, Serialize, ToSchema)]

@@ -20,13 +20,13 @@ pub struct Row {
     pub raw: Vec<u8>,
 }
 
-pub(super) async fn insert(db: &PgPool, message: &Received) -> Result<Uuid> {
-    let id = Uuid::now_v7();
+/// Keeps a message under this id; once, however often it is called.
+pub async fn keep(db: &PgPool, id: Uuid, message: &Received) -> Result<()> {
     let parsed = mail_parser::MessageParser::default().parse_headers(&message.raw);
     let internet_id = parsed.as_ref().and_then(|it| it.message_id());
     sqlx::query!(
         "insert into sandbox_messages (sandbox_message_id, internet_id, helo, mail_from, rcpt_to, raw)
-         values ($1, $2, $3, $4, $5, $6)",
+         values ($1, $2, $3, $4, $5, $6) on conflict on constraint sandbox_messages_pkey do nothing",
         id,
         internet_id,
         message.helo,
@@ -36,7 +36,7 @@ pub(super) async fn insert(db: &PgPool, message: &Received) -> Result<Uuid> {
     )
     .execute(db)
     .await?;
-    Ok(id)
+    Ok(())
 }
 
 pub(super) async fn list(

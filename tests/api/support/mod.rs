@@ -6,7 +6,7 @@ pub mod relay;
 use std::time::Duration;
 
 use postroom::{
-    accounts::api_keys::{self, NewKey, Scope},
+    accounts::api_keys::{self, KeyMode, NewKey, Scope},
     audit::Who,
     config::{Config, Environment},
     serve::{self, House},
@@ -43,6 +43,7 @@ impl TestApp {
         let new = NewKey {
             name: "test".to_owned(),
             scopes: vec![Scope::Send, Scope::Read, Scope::Admin],
+            mode: KeyMode::Live,
             suppression_exempt: false,
             sender_domains: None,
             sender_addresses: None,
@@ -209,13 +210,18 @@ impl TestApp {
 
     /// The message, once it has settled.
     pub async fn settled(&self, id: &str) -> Value {
+        self.until(&format!("/jobs/{id}"), |job| !job["completedAt"].is_null()).await
+    }
+
+    /// What is found there, once it is as expected.
+    pub async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
-            let job = self.get(&format!("/jobs/{id}")).await.is(200);
-            if !job["completedAt"].is_null() {
-                return job;
+            let found = self.get(path).await.is(200);
+            if is_so(&found) {
+                return found;
             }
-            assert!(tokio::time::Instant::now() < deadline, "it does not settle: {job:#}");
+            assert!(tokio::time::Instant::now() < deadline, "it does not come to that: {found:#}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use super::carrier::Way;
 use crate::sending::{
     messages::store::{complete::Change, load::Due},
     relays::Relay,
@@ -10,6 +11,7 @@ use crate::sending::{
 /// One envelope sender, and the relays that have not been asked yet in this step.
 pub struct Group {
     pub sender: String,
+    pub way: Way,
     pub recipients: Vec<Pending>,
     pub relays: VecDeque<Arc<Relay>>,
     /// A relay was passed over because all its places were taken.
@@ -32,6 +34,7 @@ impl Group {
     pub fn onward(&self, recipients: Vec<Pending>) -> Self {
         Self {
             sender: self.sender.clone(),
+            way: self.way,
             recipients,
             relays: self.relays.clone(),
             crowded: self.crowded,

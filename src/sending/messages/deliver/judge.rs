@@ -137,7 +137,7 @@ fn cannot_be_carried(pending: &Pending, base: Change, setting: &Setting) -> Chan
 fn base(trial: &Trial, recipient: &Due, words: Words) -> Change {
     Change {
         attempt_id: Some(trial.attempt_id),
-        relay_id: Some(trial.relay_id),
+        relay_id: trial.relay_id,
         ..Change::of(recipient.recipient_id, waiting(recipient), words)
     }
 }

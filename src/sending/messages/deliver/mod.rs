@@ -2,10 +2,12 @@
 //!
 //! `run.rs` is one step: due recipients, suppression and expiry, pauses and limits (`gate.rs`), then
 //! groups that go the same way.
-//! `turn.rs` asks the next relay for one group (`transaction.rs` speaks), until each recipient is
+//! `turn.rs` asks the next relay for one group (`transaction.rs` speaks; `carrier.rs` is
+//! who else may be asked), until each recipient is
 //! settled, waits, or no relay is left. `trial.rs` is what one relay said, and `judge.rs` what
 //! becomes of each recipient: both pure.
 
+mod carrier;
 mod gate;
 mod group;
 mod judge;
@@ -20,7 +22,7 @@ use sqlx::PgConnection;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    KIND,
+    KIND, Mode,
     store::{
         complete::{self, Report, Taken},
         mark::{self, Mark},
@@ -33,8 +35,11 @@ use crate::{
     app::App,
     error::Result,
     queue::{Abandoned, Grouped, Lane, Lease, Step, Work},
-    sending::relays::Book,
+    sending::{pauses, relays::Book},
 };
+
+/// So many messages that need no relay are worked on at once, in each of their lanes.
+const OWN_LANE: usize = 8;
 
 /// The work of kind `send`.
 pub struct Deliver {
@@ -86,7 +91,16 @@ impl Work for Deliver {
     const KIND: &'static str = KIND;
 
     fn capacity(&self, lanes: &[Lane]) -> Vec<usize> {
-        self.relays.capacity(lanes)
+        // What needs no relay waits for none; a pause of all sending holds it too.
+        let own_lane = if self.relays.pauses.holds(pauses::Scope::All, "") { 0 } else { OWN_LANE };
+        let is_own = |lane: &&Lane| Mode::is_own_lane(&lane.name);
+        let relayed: Vec<Lane> = lanes.iter().filter(|it| !is_own(it)).cloned().collect();
+        let mut relayed = self.relays.capacity(&relayed).into_iter();
+        let share = |lane| match is_own(&lane) {
+            true => own_lane.saturating_sub(lane.running),
+            false => relayed.next().unwrap_or(0),
+        };
+        lanes.iter().map(share).collect()
     }
 
     async fn run(&self, lease: Lease) -> Step {

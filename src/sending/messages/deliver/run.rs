@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     Deliver,
+    carrier::Way,
     gate::{Gate, gate},
     group::{Group, Pending},
     turn::{self, Turn},
@@ -51,7 +52,7 @@ pub async fn run(work: &Deliver, lease: &Lease) -> Result<Step> {
     let content = load::content(db, lease.job_id).await?;
     let loaded = work.app.now();
     let mut untried = head.untried;
-    let mut groups = grouped(&relays(work, &head)?, due);
+    let mut groups = grouped(&head, &relays(work, &head)?, due);
     while let Some(group) = groups.pop_front() {
         let setting = turn::Setting { work, head: &head, lease, content: &content };
         let Turn { attempts, changes, onward } = turn::take(&setting, group).await;
@@ -81,21 +82,23 @@ fn relays(work: &Deliver, head: &Head) -> Result<Vec<Arc<Relay>>> {
     Ok(work.relays.eligible(&sender, head.message_id.as_u128() as usize))
 }
 
-/// Recipients with one envelope sender and one first relay go together.
-fn grouped(relays: &[Arc<Relay>], due: Vec<Due>) -> VecDeque<Group> {
-    let mut groups: BTreeMap<(String, usize), Vec<Pending>> = BTreeMap::new();
+/// Recipients with one way, one envelope sender and one first relay go together.
+fn grouped(head: &Head, all: &[Arc<Relay>], due: Vec<Due>) -> VecDeque<Group> {
+    let mut groups: BTreeMap<(Way, String, usize), Vec<Pending>> = BTreeMap::new();
+    let relays_of = |way| if way == Way::Relays { all } else { &[] };
     for recipient in due {
+        let way = Way::of(head, &recipient);
         let turns = recipient.tries / TRIES_ON_ONE_RELAY + recipient.faults;
-        let first = usize::try_from(turns).unwrap_or(0) % relays.len().max(1);
-        let key = (recipient.envelope_sender.clone(), first);
+        let first = usize::try_from(turns).unwrap_or(0) % relays_of(way).len().max(1);
+        let key = (way, recipient.envelope_sender.clone(), first);
         groups.entry(key).or_default().push(Pending { due: recipient, fallback: None });
     }
     groups
         .into_iter()
-        .map(|((sender, first), recipients)| {
-            let mut relays: VecDeque<Arc<Relay>> = relays.iter().cloned().collect();
+        .map(|((way, sender, first), recipients)| {
+            let mut relays: VecDeque<Arc<Relay>> = relays_of(way).iter().cloned().collect();
             relays.rotate_left(first);
-            Group { sender, recipients, relays, crowded: false, resting: false }
+            Group { sender, way, recipients, relays, crowded: false, resting: false }
         })
         .collect()
 }

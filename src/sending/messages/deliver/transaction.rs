@@ -63,15 +63,9 @@ async fn converse(
         return trial.broke(fault);
     }
     // The mark: without it no dot.
-    match work.marks.put(mark(setting, group, trial)).await {
-        Ok(true) => trial.marked = true,
-        refused => {
-            if let Err(error) = refused {
-                tracing::warn!(message.id = %setting.lease.job_id, %error, "no mark, so no dot");
-            }
-            kept.session.abandon();
-            return trial.not_sent();
-        }
+    if !mark(setting, group, trial).await {
+        kept.session.abandon();
+        return trial.not_sent();
     }
     match session.finish().await {
         Ok(reply) => {
@@ -102,7 +96,18 @@ fn envelope(head: &Head, group: &Group) -> Envelope {
     }
 }
 
-fn mark(setting: &Setting<'_>, group: &Group, trial: &Trial) -> Mark {
+/// Writes the mark for those whom RCPT accepted. If it is refused, nothing may follow.
+pub async fn mark(setting: &Setting<'_>, group: &Group, trial: &mut Trial) -> bool {
+    match setting.work.marks.put(mark_of(setting, group, trial)).await {
+        Ok(granted) => trial.marked = granted,
+        Err(error) => {
+            tracing::warn!(message.id = %setting.lease.job_id, %error, "no mark, so no dot");
+        }
+    }
+    trial.marked
+}
+
+fn mark_of(setting: &Setting<'_>, group: &Group, trial: &Trial) -> Mark {
     let accepted = group.recipients.iter().zip(&trial.heard);
     Mark {
         message_id: setting.lease.job_id,

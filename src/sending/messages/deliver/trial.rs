@@ -43,7 +43,8 @@ enum End {
 #[derive(Debug, Clone)]
 pub struct Trial {
     pub attempt_id: Uuid,
-    pub relay_id: Uuid,
+    /// None where no relay was asked.
+    pub relay_id: Option<Uuid>,
     pub relay_name: String,
     pub on_unknown: Option<OnUnknown>,
     pub started_at: DateTime<Utc>,
@@ -59,10 +60,19 @@ pub struct Trial {
 impl Trial {
     pub fn new(relay: &Relay, started_at: DateTime<Utc>, recipients: usize) -> Self {
         Self {
-            attempt_id: Uuid::now_v7(),
-            relay_id: relay.id,
-            relay_name: relay.name.clone(),
+            relay_id: Some(relay.id),
             on_unknown: relay.on_unknown,
+            ..Self::without_relay(&relay.name, started_at, recipients)
+        }
+    }
+
+    /// What stands in for a relay is asked.
+    pub fn without_relay(name: &str, started_at: DateTime<Utc>, recipients: usize) -> Self {
+        Self {
+            attempt_id: Uuid::now_v7(),
+            relay_id: None,
+            relay_name: name.to_owned(),
+            on_unknown: None,
             started_at,
             ended_at: started_at,
             phase: Phase::Connect,
@@ -199,10 +209,10 @@ impl Trial {
         self.marked && matches!(self.heard[at], Heard::Accepted)
     }
 
-    /// For the metrics.
+    /// For the metrics, which count what relays were asked.
     pub fn counted(&self) -> Attempt<'_> {
         Attempt {
-            relay_id: self.relay_id,
+            relay_id: self.relay_id.unwrap_or_default(),
             relay_name: &self.relay_name,
             phase: self.phase.as_str(),
             result: self.result(),
@@ -231,7 +241,7 @@ impl Trial {
         });
         Ended {
             attempt_id: self.attempt_id,
-            relay_id: Some(self.relay_id),
+            relay_id: self.relay_id,
             relay_name: self.relay_name.clone(),
             started_at: self.started_at,
             ended_at: self.ended_at,

@@ -5,9 +5,9 @@ use bytes::Bytes;
 
 use super::{
     Deliver,
+    carrier::{Carrier, Way},
     group::{Group, Pending},
     judge::{self, Decision, Setting as Judging},
-    transaction,
 };
 use crate::{
     queue::Lease,
@@ -16,7 +16,7 @@ use crate::{
             complete::{Change, Ended},
             load::Head,
         },
-        relays::{Place, Taking},
+        relays::Taking,
     },
 };
 
@@ -37,28 +37,28 @@ pub struct Turn {
 
 /// Takes a turn.
 pub async fn take(setting: &Setting<'_>, mut group: Group) -> Turn {
-    let Some(mut place) = next_place(setting, &mut group).await else {
+    let Some(mut carrier) = next_carrier(setting, &mut group).await else {
         return nobody_left(setting, group);
     };
-    let trial = transaction::ask(setting, &group, &mut place).await;
-    if trial.marked {
-        place.counts();
-    }
-    setting.work.app.metrics.sending.attempt(&trial.counted());
-    place.report(trial.evidence(), trial.told()).await;
+    let trial = carrier.ask(setting, &group).await;
 
     let judging = judging(setting, &group);
     let (mut changes, mut moving, mut onward) = (Vec::new(), Vec::new(), Vec::new());
     for (at, pending) in group.recipients.iter().enumerate() {
         match judge::decide(&trial, at, pending, &judging) {
-            Decision::Settled(change) => changes.push(change),
+            Decision::Settled(change) => {
+                let then = carrier.aftermath(&pending.due);
+                changes.push(Change { then, ..change });
+            }
             Decision::Moves(fallback) => {
                 moving.push(Pending { due: pending.due.clone(), fallback });
             }
             Decision::Alone(waits) => {
                 changes.push(waits);
                 let mut alone = group.onward(vec![pending.clone()]);
-                alone.relays.push_front(place.relay.clone());
+                if let Carrier::Relay(place) = &carrier {
+                    alone.relays.push_front(place.relay.clone());
+                }
                 onward.push(alone);
             }
         }
@@ -69,11 +69,16 @@ pub async fn take(setting: &Setting<'_>, mut group: Group) -> Turn {
     Turn { attempts: vec![trial.ended(&group.recipients)], changes, onward }
 }
 
-/// A place on the next relay that has one; those passed over are noted.
-async fn next_place(setting: &Setting<'_>, group: &mut Group) -> Option<Place> {
+/// A place on the next relay that has one, where relays are asked; those passed over are noted.
+async fn next_carrier(setting: &Setting<'_>, group: &mut Group) -> Option<Carrier> {
+    match group.way {
+        Way::Relays => (),
+        Way::Test => return Some(Carrier::Test),
+        Way::Capture => return Some(Carrier::Capture),
+    }
     while let Some(relay) = group.relays.pop_front() {
         match setting.work.relays.take(&relay, &setting.lease.lane).await {
-            Taking::Place(place) => return Some(place),
+            Taking::Place(place) => return Some(Carrier::Relay(place)),
             Taking::Full => group.crowded = true,
             Taking::Rests => group.resting = true,
         }

@@ -112,20 +112,20 @@ async fn insert_messages(conn: &mut PgConnection, items: &[&Item]) -> Result<()>
         "insert into messages (message_id, api_key_id, internet_id, from_address, from_header, to_header, cc_header,
                                reply_to, subject, size, smtputf8, has_attachment, tags, metadata, priority,
                                expires_at, on_unknown, suppression_exempt, n_recipients, n_open, settled_at, outcome,
-                               send_at, ttl, window_from)
+                               send_at, ttl, window_from, mode)
          select message_id, api_key_id, internet_id, from_address, from_header, to_header, cc_header, reply_to,
                 subject, size, smtputf8, has_attachment,
                 array(select jsonb_array_elements_text(tags)), metadata, priority, expires_at, on_unknown,
                 suppression_exempt, n_recipients, n_open,
                 case when n_open = 0 then clock_timestamp() end, case when n_open = 0 then 'suppressed' end,
-                send_at, ttl, case when send_at is not null then greatest(send_at, clock_timestamp()) end
+                send_at, ttl, case when send_at is not null then greatest(send_at, clock_timestamp()) end, mode
          from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
                      $9::text[], $10::bigint[], $11::boolean[], $12::boolean[], $13::jsonb[], $14::jsonb[],
                      $15::smallint[], $16::timestamptz[], $17::text[], $18::boolean[], $19::integer[],
-                     $20::integer[], $21::timestamptz[], $22::integer[])
+                     $20::integer[], $21::timestamptz[], $22::integer[], $23::text[])
               as new (message_id, api_key_id, internet_id, from_address, from_header, to_header, cc_header,
                       reply_to, subject, size, smtputf8, has_attachment, tags, metadata, priority, expires_at,
-                      on_unknown, suppression_exempt, n_recipients, n_open, send_at, ttl)",
+                      on_unknown, suppression_exempt, n_recipients, n_open, send_at, ttl, mode)",
         column!(|it| it.message_id),
         column!(|it| it.api_key_id),
         column!(|it| it.internet_id.clone()),
@@ -148,6 +148,7 @@ async fn insert_messages(conn: &mut PgConnection, items: &[&Item]) -> Result<()>
         column!(|it| i32::try_from(it.n_open()).unwrap_or(i32::MAX)),
         column!(|it| it.send_at) as &[Option<chrono::DateTime<chrono::Utc>>],
         column!(|it| it.ttl) as &[Option<i32>],
+        column!(|it| it.mode.as_str().to_owned()),
     )
     .execute(conn)
     .await?;

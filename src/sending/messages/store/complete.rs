@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgPool, postgres::types::PgInterval};
 use uuid::Uuid;
 
 use super::{
-    attempts, lock_messages,
+    attempts, learn, lock_messages,
     settle::{self, Settled},
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     interval::interval,
     metrics::Metrics,
     queue,
-    sending::messages::RecipientState,
+    sending::messages::{Learnt, RecipientState},
 };
 
 /// The last words about a recipient, or of a transaction.
@@ -74,6 +74,15 @@ pub struct Change {
     pub resend: bool,
     pub words: Words,
     pub remote_queue_id: Option<String>,
+    /// Learnt together with it.
+    pub then: Option<Aftermath>,
+}
+
+/// What is learnt of a recipient after it was accepted.
+#[derive(Debug, Clone)]
+pub struct Aftermath {
+    pub to: Learnt,
+    pub words: Words,
 }
 
 impl Change {
@@ -90,6 +99,7 @@ impl Change {
             resend: false,
             words,
             remote_queue_id: None,
+            then: None,
         }
     }
 }
@@ -137,6 +147,7 @@ pub async fn complete(db: &PgPool, metrics: &Metrics, reports: &[Report]) -> Res
     let changed = change(&mut tx, reports, &leased, &fresh).await?;
     events::emit(&mut tx, &told(reports, &changed)).await?;
     let settled = settle::recount(&mut tx, &ids, reports, &changed).await?;
+    learn::learn(&mut tx, &learn::of(reports, &changed)).await?;
 
     // A late truth may say that a recipient is still to be sent: then there is work again.
     settle::queue_again(&mut tx, &late).await?;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use crate::{error::Result, on_unknown::OnUnknown};
+use crate::{error::Result, on_unknown::OnUnknown, sending::messages::Mode};
 
 /// A message with work left.
 #[derive(Debug, Clone)]
@@ -12,6 +12,7 @@ pub struct Head {
     pub message_id: Uuid,
     pub api_key_id: Option<Uuid>,
     pub from_address: String,
+    pub mode: String,
     pub size: i64,
     pub smtputf8: bool,
     /// Past its `expires_at`.
@@ -30,6 +31,7 @@ pub struct Head {
 pub struct Due {
     pub recipient_id: Uuid,
     pub address: String,
+    pub lookup_key: String,
     pub envelope_sender: String,
     pub state: String,
     pub tries: i32,
@@ -39,10 +41,16 @@ pub struct Due {
     pub suppressed: Option<String>,
 }
 
+impl Head {
+    pub fn mode(&self) -> Mode {
+        Mode::from_row(&self.mode)
+    }
+}
+
 pub async fn head(db: &PgPool, id: Uuid) -> Result<Option<Head>> {
     let head = sqlx::query_as!(
         Head,
-        r#"select message_id, api_key_id, from_address, size, smtputf8,
+        r#"select message_id, api_key_id, from_address, messages.mode, size, smtputf8,
                   coalesce(messages.expires_at <= clock_timestamp(), false) as "expired!",
                   extract(epoch from clock_timestamp() - coalesce(messages.window_from, messages.created_at))::float8 as "age!",
                   messages.started_at is null as "untried!",
@@ -59,7 +67,7 @@ pub async fn head(db: &PgPool, id: Uuid) -> Result<Option<Head>> {
 pub async fn due(db: &PgPool, id: Uuid) -> Result<Vec<Due>> {
     let due = sqlx::query_as!(
         Due,
-        r#"select recipient_id, address, envelope_sender, state, tries, faults, resends,
+        r#"select recipient_id, address, lookup_key, envelope_sender, state, tries, faults, resends,
                   suppressions.reason as "suppressed?"
            from recipients left join suppressions using (lookup_key)
            where message_id = $1 and state in ('queued', 'deferred') and next_at <= clock_timestamp()

@@ -10,6 +10,7 @@ pub mod cancel;
 pub mod complete;
 pub mod expire;
 pub mod held;
+pub mod learn;
 pub mod list;
 pub mod load;
 pub mod mark;

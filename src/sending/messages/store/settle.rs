@@ -187,7 +187,8 @@ pub(super) async fn queue_again(conn: &mut PgConnection, ids: &[Uuid]) -> Result
         return Ok(());
     }
     let rows = sqlx::query!(
-        r#"select message_id, split_part(from_address, '@', -1) as "lane!", priority, waiting.due as "due!"
+        r#"select message_id, priority, waiting.due as "due!",
+                  case mode when 'live' then split_part(from_address, '@', -1) else mode end as "lane!"
            from messages cross join lateral (
                select min(next_at) as due from recipients
                where recipients.message_id = messages.message_id and state in ('queued', 'deferred')
