@@ -32,6 +32,7 @@ test-fast: setup ## Run the tests that need no mail server
 lint: setup ## Check format, lints, documentation, query metadata and dependencies
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --lib --features otel -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 	.ci/with-postgres .ci/sqlx --check
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses sources; \

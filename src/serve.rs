@@ -20,6 +20,7 @@ use crate::{
     queue::{self, Channel, Queue},
     router,
     sending::{Sending, relays, sandbox},
+    telemetry,
 };
 
 /// Everything opened, nothing running yet.
@@ -171,5 +172,7 @@ pub async fn run(
     // Nobody waits for what they write any more; this only lets them end in order.
     let _ = tokio::time::timeout(Duration::from_millis(500), writers.wait()).await;
     tracing::info!("stopped");
+    // What a collector has not got yet is handed over outside the runtime's own threads.
+    let _ = tokio::task::spawn_blocking(telemetry::flush).await;
     Ok(())
 }

@@ -24,6 +24,8 @@ pub enum LogFormat {
 pub struct Log {
     pub level: LogLevel,
     pub format: LogFormat,
+    /// The collector that traces go to, over OTLP.
+    pub otlp_endpoint: Option<String>,
 }
 
 impl Log {
@@ -51,6 +53,23 @@ impl Log {
                 "json, or text for people.",
                 value::word(&[("json", LogFormat::Json), ("text", LogFormat::Text)]),
             ),
+            otlp_endpoint: r.optional(
+                "POSTROOM_OTLP_ENDPOINT",
+                "log.otlp_endpoint",
+                "A collector that also gets what is logged, as traces (OTLP over http://host:4318); only in a \
+                 binary built with the feature `otel`.",
+                collector,
+            ),
         }
+    }
+}
+
+fn collector(text: &str) -> Result<String, String> {
+    if !cfg!(feature = "otel") {
+        return Err("this binary was built without the feature otel".to_owned());
+    }
+    match text.strip_prefix("http://") {
+        Some(rest) if !rest.is_empty() => Ok(text.to_owned()),
+        _ => Err("must be http://host:port".to_owned()),
     }
 }

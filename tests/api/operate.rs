@@ -157,3 +157,26 @@ async fn metrics(t: &TestApp) -> String {
     assert_eq!(answer.status, 200);
     String::from_utf8(answer.bytes).unwrap()
 }
+
+#[tokio::test]
+async fn a_database_that_lets_nobody_in_makes_a_postroom_unready_until_it_is_back() {
+    let t = TestApp::start().await;
+    ready(&t, 200).await;
+    let name: String =
+        sqlx::query_scalar("select current_database()::text").fetch_one(&t.db).await.unwrap();
+    let url = postroom::config::environment()["DATABASE_URL"].clone();
+    let admin = sqlx::PgPool::connect(&url).await.unwrap();
+    let run = async |text: String| {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(text)).execute(&admin).await.unwrap();
+    };
+    run(format!("alter database {name} with allow_connections false")).await;
+    run(format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'"))
+        .await;
+    let away = ready(&t, 503).await;
+    assert_eq!(check(&away, "database").0, "fail", "{away:#}");
+    assert_eq!(check(&away, "queue").0, "skipped", "{away:#}");
+    assert!(metrics(&t).await.contains("postroom_database_up 0"));
+    run(format!("alter database {name} with allow_connections true")).await;
+    ready(&t, 200).await;
+    t.stop().await;
+}

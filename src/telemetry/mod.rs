@@ -1,6 +1,10 @@
 //! The log: one line per event on standard error, as JSON or for people.
 //!
+//! With the feature `otel`, and an endpoint set, what is logged also reaches a collector as traces.
 //! Panics are logged too, since what nobody reads on a terminal must not be lost.
+
+#[cfg(feature = "otel")]
+mod traces;
 
 use crate::config::{Log, LogFormat, LogLevel};
 use std::{
@@ -26,9 +30,18 @@ pub fn init(log: &Log) {
         // The filter is a layer of its own: one that belongs to another layer remembers, when a
         // library only asks whether it is enabled, a "no" that swallows the next event instead.
         // A test harness may have set a subscriber of its own, which then stays.
-        let _ = Registry::default().with(filter(log.level)).with(lines).try_init();
+        let filtered = Registry::default().with(filter(log.level)).with(lines);
+        #[cfg(feature = "otel")]
+        let filtered = filtered.with(log.otlp_endpoint.as_deref().and_then(traces::layer));
+        let _ = filtered.try_init();
         log_panics();
     });
+}
+
+/// Hands over what a collector has not got yet; blocks for some seconds at most.
+pub fn flush() {
+    #[cfg(feature = "otel")]
+    traces::flush();
 }
 
 /// Our own level for all, except where a library says "info" about nothing at every start.
@@ -85,7 +98,7 @@ mod tests {
 
     #[test]
     fn starting_twice_is_harmless() {
-        let log = Log { level: LogLevel::Silent, format: LogFormat::Json };
+        let log = Log { level: LogLevel::Silent, format: LogFormat::Json, otlp_endpoint: None };
         init(&log);
         init(&log);
     }
