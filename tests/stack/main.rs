@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod compose;
+mod container;
 #[path = "../shared/database.rs"]
 mod database;
 mod dev;
+mod engine;
 mod faults;
 mod house;
 mod kill;

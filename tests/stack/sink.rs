@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    net::Ipv4Addr,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -18,6 +19,10 @@ use tokio::{
 /// By Message-ID: the bodies received whole, in order.
 pub type Received = Arc<Mutex<HashMap<String, Vec<Vec<u8>>>>>;
 
+/// A message with this in it is taken, but its dot is never answered.
+pub const STUCK: &str = "Subject: stuck";
+const FOREVER: Duration = Duration::from_secs(3_600);
+
 pub struct Sink {
     pub port: u16,
     pub received: Received,
@@ -28,7 +33,12 @@ pub struct Sink {
 impl Sink {
     /// RCPT and the dot each take `pace`: the windows in which faults shall fall.
     pub async fn start(pace: Duration) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at(Ipv4Addr::LOCALHOST, pace).await
+    }
+
+    /// As [`start`](Self::start), at an address that others than this machine may reach.
+    pub async fn start_at(address: Ipv4Addr, pace: Duration) -> Self {
+        let listener = TcpListener::bind((address, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (received, begun) = (Received::default(), Arc::new(AtomicUsize::new(0)));
         let (kept, asked) = (received.clone(), begun.clone());
@@ -69,7 +79,8 @@ async fn converse(
             let text = String::from_utf8_lossy(&body).into_owned();
             let id = text.lines().find_map(|it| it.strip_prefix("Message-ID: ")).unwrap_or("none");
             kept.lock().unwrap().entry(id.to_owned()).or_default().push(body);
-            tokio::time::sleep(pace).await;
+            let stuck = text.contains(STUCK);
+            tokio::time::sleep(if stuck { FOREVER } else { pace }).await;
             write.write_all(b"250 2.0.0 Ok\r\n").await?;
             continue;
         }
