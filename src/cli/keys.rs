@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use uuid::Uuid;
 
 use crate::{
-    accounts::api_keys::{self, Key, NewKey, Scope},
+    accounts::api_keys::{self, Key, KeyMode, NewKey, Scope},
     app::{self, App},
     audit::Who,
     config::Config,
@@ -60,6 +60,7 @@ pub async fn create(config: Config, new: New) -> anyhow::Result<()> {
     let new = NewKey {
         name: new.name,
         scopes: new.scopes,
+        mode: KeyMode::Live,
         suppression_exempt: false,
         sender_domains: None,
         sender_addresses: None,
