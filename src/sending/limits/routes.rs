@@ -86,8 +86,9 @@ async fn list(
     super::list(&sending.app).await.map(Json)
 }
 
-/// Sets a limit: at most so many recipients a minute, an hour or a day. What is over it waits, and
-/// goes out by itself.
+/// Sets a limit: at most so many recipients a minute, an hour or a day.
+///
+/// What is over it waits, and goes out by itself.
 #[utoipa::path(put, path = "/admin/api/limits", tag = "limits", security(("ApiKeyAuth" = [])),
     request_body = NewLimit,
     responses((status = 200, body = Limit), (status = "4XX", body = Problem), (status = 503, body = Problem)))]

@@ -152,8 +152,9 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>> {
         .ok_or_else(|| Error::invalid("Idempotency-Key", "1 to 256 printable ASCII characters"))
 }
 
-/// Messages, newest first; without their content. The `Link` header names the next page, with the
-/// same filters.
+/// Messages, newest first; without their content.
+///
+/// The `Link` header names the next page, with the same filters.
 #[utoipa::path(get, path = "/jobs", tag = "sending", security(("ApiKeyAuth" = [])), params(PageQuery, Filter),
     responses((status = 200, body = Vec<Job>), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
 async fn list_jobs(

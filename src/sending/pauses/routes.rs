@@ -25,8 +25,9 @@ async fn list(State(sending): State<Sending>, Reader(_actor): Reader) -> Result<
     super::list(&sending.app).await.map(Json)
 }
 
-/// Pauses everything, a relay, a sender's domain or a recipient's domain. Mail is accepted, and
-/// waits.
+/// Pauses everything, a relay, a sender's domain or a recipient's domain.
+///
+/// Mail is accepted, and waits.
 #[utoipa::path(post, path = "/admin/api/pauses", tag = "pauses", security(("ApiKeyAuth" = [])),
     request_body = NewPause,
     responses((status = 201, body = Pause), (status = "4XX", body = Problem), (status = 503, body = Problem)))]

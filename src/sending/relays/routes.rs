@@ -92,8 +92,10 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Tries a relay, active or not: speaks with it up to the login, and tells each phase. Nothing is
-/// sent. A relay that fails is a result; a second trial at the same time is refused with 409.
+/// Tries a relay: speaks with it up to the login, and tells each phase.
+///
+/// Nothing is sent, and it need not be active. A relay that fails is a result; a second trial at
+/// the same time is refused with 409.
 #[utoipa::path(post, path = "/admin/api/smtp-accounts/{id}/test", tag = "smtp-accounts", security(("ApiKeyAuth" = [])),
     params(("id" = Uuid, Path)),
     responses((status = 200, body = Report), (status = "4XX", body = Problem), (status = 503, body = Problem)))]

@@ -41,9 +41,11 @@ enum BatchRequest {
     Named { messages: Vec<SendRequest> },
 }
 
-/// Takes 1 to 500 messages at once, each as `POST /send` would, except that a suppressed recipient
-/// is left out unless `rejectSuppressed` says otherwise. What is wrong with one does not refuse the
-/// others: the answer says of each, in order, whether it was taken (`status` 202 and its `id`).
+/// Takes 1 to 500 messages at once.
+///
+/// Each as `POST /send` would, except that a suppressed recipient is left out unless
+/// `rejectSuppressed` says otherwise. What is wrong with one does not refuse the others: the answer
+/// says of each, in order, whether it was taken (`status` 202 and its `id`).
 ///
 /// 202 when at least one was taken, 422 when none was: then nothing is kept. `Idempotency-Key`
 /// stands for the batch as a whole: a replay gives the same answers, another batch under the

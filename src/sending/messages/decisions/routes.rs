@@ -57,9 +57,11 @@ async fn cancel(
     one(&sending, actor.sees(), id).await.map(Json)
 }
 
-/// Tries again: failed and expired recipients, and those suppressed that are so no longer, as if
-/// they were new; those that wait for a later try, now. Never those that are sent, unknown
-/// or cancelled. 409 when there is nothing to try again.
+/// Tries again.
+///
+/// Failed and expired recipients, and those suppressed that are so no longer, as if they were new;
+/// those that wait for a later try, now. Never those that are sent, unknown or cancelled. 409 when
+/// there is nothing to try again.
 #[utoipa::path(post, path = "/jobs/{id}/retry", tag = "sending", security(("ApiKeyAuth" = [])),
     params(("id" = Uuid, Path)),
     responses((status = 200, body = Job), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
@@ -72,8 +74,9 @@ async fn retry(
     one(&sending, actor.sees(), id).await.map(Json)
 }
 
-/// Tries again what the filter finds: with an administrator's key of all messages, else of the
-/// key's own.
+/// Tries again what the filter finds.
+///
+/// With an administrator's key of all messages, else of the key's own.
 #[utoipa::path(post, path = "/jobs/retry", tag = "sending", security(("ApiKeyAuth" = [])),
     request_body = BulkRetry,
     responses((status = 200, body = Retried), (status = "4XX", body = Problem), (status = 503, body = Problem)))]
