@@ -35,6 +35,45 @@ async fn a_message_arrives_and_says_so() {
     t.stop().await;
 }
 
+/// The answer is made without another look at the database.
+#[tokio::test]
+async fn the_answer_is_what_a_look_would_show() {
+    let t = TestApp::start().await;
+    sqlx::raw_sql("insert into suppressions (suppression_id, lookup_key, reason) values (gen_random_uuid(), 'gone@example.net', 'hard bounce')")
+        .execute(&t.db)
+        .await
+        .unwrap();
+    let mut body = message("\"Ann\" <a@example.net>");
+    let more = json!({
+        "bcc": "gone@example.net", "cc": "c@example.org",
+        "replyTo": "r@example.org", "tags": ["one"], "metadata": { "order": "7" }, "rejectSuppressed": false,
+        "ttl": 3600,
+    });
+    let more = more.as_object().unwrap().clone();
+    body.as_object_mut().unwrap().extend(more);
+    body["sendAt"] = json!(chrono::Utc::now() + chrono::TimeDelta::hours(1));
+    for body in [
+        body,
+        json!({ "rejectSuppressed": false, "to": "gone@example.net", "subject": "s", "text": "t" }),
+    ] {
+        let mut sent = t.post("/send", body).await.is(202);
+        let job = sent.as_object_mut().unwrap();
+        assert_eq!(job.remove("ok"), Some(json!(true)));
+        let mut seen = t.get(&format!("/jobs/{}", job["id"].as_str().unwrap())).await.is(200);
+        // Each row has its own moment, a few microseconds apart.
+        for it in [&mut sent, &mut seen] {
+            let recipients = it["recipients"].as_array_mut().unwrap();
+            let settled = recipients.iter_mut().map(|it| &mut it["settledAt"]);
+            settled.filter(|at| !at.is_null()).for_each(|at| *at = json!("then"));
+            if !it["completedAt"].is_null() {
+                it["completedAt"] = json!("then");
+            }
+        }
+        assert_eq!(sent, seen);
+    }
+    t.stop().await;
+}
+
 #[tokio::test]
 async fn fifty_parallel_posts_with_one_key_make_one_message() {
     let t = TestApp::start().await;

@@ -36,9 +36,13 @@ pub fn router(sending: Sending) -> OpenApiRouter {
 /// Tells a sender how its key's limits stand, as
 /// [draft-ietf-httpapi-ratelimit-headers](https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/)
 /// has it: `r` recipients more go out at once, what comes after them waits; `t` seconds until more
-/// is left. A key without limits is told nothing.
-pub async fn tell(sending: &Sending, key: Uuid, response: &mut Response) -> Result<()> {
-    let limits = super::of_key(&sending.app, &sending.relays.purse, key).await?;
+/// is left. A key without limits is told nothing, nor is one whose limits cannot be read: the mail
+/// is kept already.
+pub async fn tell(sending: &Sending, key: Uuid, response: &mut Response) {
+    let limits = match super::of_key(&sending.app, &sending.relays.purse, key).await {
+        Ok(limits) => limits,
+        Err(error) => return tracing::warn!(%error, "how limits stand could not be told"),
+    };
     let policies = limits.iter().map(|it| {
         let per = it.limit.per;
         format!("\"{}\";q={};w={}", per.as_str(), it.limit.most, per.seconds())
@@ -56,7 +60,6 @@ pub async fn tell(sending: &Sending, key: Uuid, response: &mut Response) -> Resu
     };
     say("ratelimit-policy", policies.collect());
     say("ratelimit", left.collect());
-    Ok(())
 }
 
 /// A key, with its limits.

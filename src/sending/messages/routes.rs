@@ -14,16 +14,21 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
 use super::{
-    SendRequest, accept, batch, decisions,
+    SendRequest,
+    accept::{self, Taken},
+    batch, decisions,
     dry_run::{self, DryRun},
     list::Filter,
     resolve::{self, Resolution},
-    store::{list, load, read},
+    store::{
+        list, load,
+        read::{self, Whole},
+    },
     view::Job,
     wait,
 };
 use crate::{
-    accounts::access::{AnyKey, Sees, SendKey},
+    accounts::access::{Actor, AnyKey, Sees, SendKey},
     error::{Error, Result},
     http::{
         extract::{BodyLimit, Fields, Id, JsonBody, Query},
@@ -118,11 +123,9 @@ async fn send(
     if dry {
         return Ok(Json(dry_run::dry_run(&sending, &actor, &message).await?).into_response());
     }
-    let (id, replay) = accept::accept(&sending, &actor, &message, key).await?;
-    if let Some(patience) = patience {
-        wait::wait(&sending, id, patience).await?;
-    }
-    let job = one(&sending, Sees::Own(actor.key.id), id).await?;
+    let taken = accept::accept(&sending, &actor, &message, key).await?;
+    let replay = taken.replay;
+    let job = outcome(&sending, &actor, taken, patience).await?;
     let (status, ok) = match patience.map(|_| wait::Ended::of(&job)) {
         None => (StatusCode::ACCEPTED, true),
         Some(wait::Ended::Accepted) => (StatusCode::OK, true),
@@ -141,8 +144,34 @@ async fn send(
         let name = HeaderName::from_static("idempotency-replayed");
         response.headers_mut().insert(name, HeaderValue::from_static("true"));
     }
-    limits::tell(&sending, actor.key.id, &mut response).await?;
+    limits::tell(&sending, actor.key.id, &mut response).await;
     Ok(response)
+}
+
+/// What a sender is answered. A message that was just kept is never answered by an error: whoever
+/// got one would send it again.
+async fn outcome(
+    sending: &Sending,
+    actor: &Actor,
+    taken: Taken,
+    patience: Option<Duration>,
+) -> Result<Job> {
+    let (seen, fresh) = match (patience, taken.fresh) {
+        (None, Some(fresh)) => return Ok(job(sending, *fresh)),
+        (None, None) => (Ok(()), None),
+        (Some(patience), fresh) => (wait::wait(sending, taken.id, patience).await, fresh),
+    };
+    let seen = match seen {
+        Ok(()) => one(sending, Sees::Own(actor.key.id), taken.id).await,
+        Err(error) => Err(error),
+    };
+    match (seen, fresh) {
+        (Err(error), Some(fresh)) => {
+            tracing::warn!(message.id = %taken.id, %error, "the outcome could not be waited for");
+            Ok(job(sending, *fresh))
+        }
+        (seen, _) => seen,
+    }
 }
 
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>> {
@@ -228,7 +257,10 @@ async fn resolve_unknown(
 
 pub(super) async fn one(sending: &Sending, sees: Sees, id: Uuid) -> Result<Job> {
     let whole = read::whole(&sending.app.db, sees, id).await?.ok_or(Error::NotFound("Job"))?;
+    Ok(job(sending, whole))
+}
+
+fn job(sending: &Sending, whole: Whole) -> Job {
     let most = max_attempts(sending.app.config.sending.retry_window);
-    let job = Job::new(whole.row, most);
-    Ok(job.with_details(whole.recipients, whole.attempts, whole.said))
+    Job::new(whole.row, most).with_details(whole.recipients, whole.attempts, whole.said)
 }

@@ -32,8 +32,8 @@ pub(super) async fn send(
         ..SendRequest::default()
     };
     let message = request.parse(sending.app.now(), 0).map_err(Error::issues).map_err(in_test)?;
-    let (id, _) = accept::accept(sending, actor, &message, None).await.map_err(in_test)?;
-    Ok(id)
+    let taken = accept::accept(sending, actor, &message, None).await.map_err(in_test)?;
+    Ok(taken.id)
 }
 
 /// Paths of a message, as they are in a test's request.

@@ -75,7 +75,7 @@ async fn send_batch(
             response
         }
     };
-    limits::tell(&sending, actor.key.id, &mut response).await?;
+    limits::tell(&sending, actor.key.id, &mut response).await;
     Ok(response)
 }
 

@@ -1,7 +1,8 @@
 //! Writes accepted messages: one statement a table, however many messages.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -95,20 +96,27 @@ pub async fn suppressed(
     Ok(rows.into_iter().map(|row| (row.lookup_key, row.reason)).collect())
 }
 
-/// Writes messages, their bytes and their recipients.
-pub async fn insert(conn: &mut PgConnection, items: &[&Item]) -> Result<()> {
-    insert_messages(conn, items).await?;
+/// Writes messages, their bytes and their recipients. Answers when each was accepted.
+pub async fn insert(
+    conn: &mut PgConnection,
+    items: &[&Item],
+) -> Result<HashMap<Uuid, DateTime<Utc>>> {
+    let times = insert_messages(conn, items).await?;
     insert_content(conn, items).await?;
-    insert_recipients(conn, items).await
+    insert_recipients(conn, items).await?;
+    Ok(times)
 }
 
-async fn insert_messages(conn: &mut PgConnection, items: &[&Item]) -> Result<()> {
+async fn insert_messages(
+    conn: &mut PgConnection,
+    items: &[&Item],
+) -> Result<HashMap<Uuid, DateTime<Utc>>> {
     macro_rules! column {
         ($field:expr) => {
             &items.iter().map($field).collect::<Vec<_>>()
         };
     }
-    sqlx::query!(
+    let rows = sqlx::query!(
         "insert into messages (message_id, api_key_id, internet_id, from_address, from_header, to_header, cc_header,
                                reply_to, subject, size, smtputf8, has_attachment, tags, metadata, priority,
                                expires_at, on_unknown, suppression_exempt, n_recipients, n_open, settled_at, outcome,
@@ -125,7 +133,8 @@ async fn insert_messages(conn: &mut PgConnection, items: &[&Item]) -> Result<()>
                      $20::integer[], $21::timestamptz[], $22::integer[], $23::text[])
               as new (message_id, api_key_id, internet_id, from_address, from_header, to_header, cc_header,
                       reply_to, subject, size, smtputf8, has_attachment, tags, metadata, priority, expires_at,
-                      on_unknown, suppression_exempt, n_recipients, n_open, send_at, ttl, mode)",
+                      on_unknown, suppression_exempt, n_recipients, n_open, send_at, ttl, mode)
+         returning message_id, created_at",
         column!(|it| it.message_id),
         column!(|it| it.api_key_id),
         column!(|it| it.internet_id.clone()),
@@ -141,18 +150,18 @@ async fn insert_messages(conn: &mut PgConnection, items: &[&Item]) -> Result<()>
         column!(|it| serde_json::json!(it.tags)),
         column!(|it| it.metadata.clone()),
         column!(|it| it.priority as i16),
-        column!(|it| it.expires_at) as &[Option<chrono::DateTime<chrono::Utc>>],
+        column!(|it| it.expires_at) as &[Option<DateTime<Utc>>],
         column!(|it| it.on_unknown.map(|it| it.as_str().to_owned())) as &[Option<String>],
         column!(|it| it.suppression_exempt),
         column!(|it| i32::try_from(it.recipients.len()).unwrap_or(i32::MAX)),
         column!(|it| i32::try_from(it.n_open()).unwrap_or(i32::MAX)),
-        column!(|it| it.send_at) as &[Option<chrono::DateTime<chrono::Utc>>],
+        column!(|it| it.send_at) as &[Option<DateTime<Utc>>],
         column!(|it| it.ttl) as &[Option<i32>],
         column!(|it| it.mode.as_str().to_owned()),
     )
-    .execute(conn)
+    .fetch_all(conn)
     .await?;
-    Ok(())
+    Ok(rows.into_iter().map(|row| (row.message_id, row.created_at)).collect())
 }
 
 async fn insert_content(conn: &mut PgConnection, items: &[&Item]) -> Result<()> {
@@ -206,7 +215,7 @@ async fn insert_recipients(conn: &mut PgConnection, items: &[&Item]) -> Result<(
         column!(|(_, (it, _))| it.lookup_key.clone()),
         column!(|(item, _)| item.from_address.clone()),
         column!(|(_, (it, _))| it.suppressed.clone()) as &[Option<String>],
-        column!(|(item, _)| item.send_at) as &[Option<chrono::DateTime<chrono::Utc>>],
+        column!(|(item, _)| item.send_at) as &[Option<DateTime<Utc>>],
     )
     .execute(conn)
     .await?;

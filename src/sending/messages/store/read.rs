@@ -42,6 +42,7 @@ pub struct Row {
 }
 
 /// A message with all that is known of it.
+#[derive(Debug, Clone)]
 pub struct Whole {
     pub row: Row,
     pub recipients: Vec<Recipient>,
