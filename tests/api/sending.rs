@@ -51,7 +51,12 @@ async fn the_answer_is_what_a_look_would_show() {
     });
     let more = more.as_object().unwrap().clone();
     body.as_object_mut().unwrap().extend(more);
-    body["sendAt"] = json!(chrono::Utc::now() + chrono::TimeDelta::hours(1));
+    let then: chrono::DateTime<chrono::Utc> =
+        sqlx::query_scalar("select clock_timestamp() + interval '1 hour'")
+            .fetch_one(&t.db)
+            .await
+            .unwrap();
+    body["sendAt"] = json!(then);
     for body in [
         body,
         json!({ "rejectSuppressed": false, "to": "gone@example.net", "subject": "s", "text": "t" }),
