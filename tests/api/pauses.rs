@@ -71,6 +71,26 @@ async fn a_paused_recipient_domain_holds_its_recipients_and_not_the_others_of_th
 }
 
 #[tokio::test]
+async fn a_paused_sender_domain_holds_what_needs_no_relay_too() {
+    let t = TestApp::start().await;
+    let new = json!({ "name": "capture", "scopes": ["send"], "mode": "capture" });
+    let key = t.post("/admin/api/api-keys", new).await.is(201);
+    let pause = pause(&t, json!({ "scope": "sender_domain", "value": "held.example" })).await;
+    let mut body = message("a@example.net");
+    body["from"] = json!("app@held.example");
+    let sent = t.call(key["plain"].as_str().unwrap(), "POST", "/send", Some(body)).await.is(202);
+    let test = send(&t, "app@free.example", "delivered@test.invalid").await;
+    t.settled(&test).await;
+    t.counted("select count(*) from recipients where reason = 'paused'", 1).await;
+    let path = format!("/jobs/{}", sent["id"].as_str().unwrap());
+    let job = t.get(&path).await.is(200);
+    assert_eq!(job["recipients"][0]["text"], "mail from held.example is paused", "{job:#}");
+    resume(&t, &pause).await;
+    assert_eq!(t.settled(sent["id"].as_str().unwrap()).await["outcome"], "sent");
+    t.stop().await;
+}
+
+#[tokio::test]
 async fn a_paused_relay_is_passed_over_and_a_pause_of_all_holds_all() {
     let t = TestApp::start().await;
     let (one, two) = (

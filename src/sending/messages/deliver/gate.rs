@@ -16,7 +16,7 @@ use crate::{
                 load::{Due, Head},
             },
         },
-        pauses,
+        pauses::{self, Pauses},
         relays::Book,
     },
 };
@@ -44,8 +44,7 @@ pub async fn gate(work: &Deliver, head: &Head, due: Vec<Due>) -> Result<Gate> {
     let of_message = limits_of_message(work, head);
     for it in due {
         let domain = domain(&it.address);
-        if work.relays.pauses.holds(pauses::Scope::RecipientDomain, domain) {
-            let text = format!("mail to {domain} is paused");
+        if let Some(text) = paused(&work.relays.pauses, head, domain) {
             gate.held.push(waits(&it, held::PAUSED, text, PAUSED));
             continue;
         }
@@ -68,6 +67,20 @@ pub async fn gate(work: &Deliver, head: &Head, due: Vec<Due>) -> Result<Gate> {
         }
     }
     Ok(gate)
+}
+
+/// What an operator has paused. Lanes of sender domains that are paused are not claimed at all; this
+/// is for what was claimed before, and for the lanes that need no relay.
+fn paused(pauses: &Pauses, head: &Head, to: &str) -> Option<String> {
+    let from = domain(&head.from_address);
+    if pauses.holds(pauses::Scope::All, "") {
+        Some("sending is paused".to_owned())
+    } else if pauses.holds(pauses::Scope::SenderDomain, from) {
+        Some(format!("mail from {from} is paused"))
+    } else {
+        let held = pauses.holds(pauses::Scope::RecipientDomain, to);
+        held.then(|| format!("mail to {to} is paused"))
+    }
 }
 
 fn limits_of_message(work: &Deliver, head: &Head) -> Vec<Limit> {
