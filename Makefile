@@ -13,9 +13,9 @@ help: ## Show this list
 setup: ## Install what building and testing need, if it is missing
 	@.ci/setup
 
-dev: ## Run everything on this machine, without configuration
-	@.ci/setup run
-	cargo run --locked -- dev
+dev: ## Run everything on this machine, without configuration (MAILSERVER=1: with a mail server)
+	@.ci/setup $(if $(MAILSERVER),,run)
+	$(if $(MAILSERVER),tests/mailserver/dev $(MAILSERVER),cargo run --locked -- dev)
 
 run: ## Run the server with the settings of the environment
 	cargo run --locked -- serve

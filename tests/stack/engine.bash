@@ -94,29 +94,7 @@ if ! answers; then
     say "an engine of its own: $(docker info --format '{{.ServerVersion}}, {{.Driver}}') ${options[*]}"
 fi
 
-# Debian 13 in a file: made once, and safe to delete.
-cache=${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/postroom
-base=$cache/debian-13.tar
-if command -v debootstrap >/dev/null && [ "$(id -u)" -eq 0 ]; then
-    mkdir -p "$cache"
-    exec 8>"$cache/lock"
-    flock 8
-    if [ ! -e "$base" ]; then
-        say "making Debian 13"
-        rm -rf "$cache/new" "$base.new"
-        debootstrap --variant=minbase trixie "$cache/new" >"$cache/log" 2>&1 8>&- ||
-            { tail -n 20 "$cache/log" >&2; say "Debian 13 cannot be made"; exit 1; }
-        rm -rf "$cache/new"/var/cache/apt/archives/*.deb "$cache/new"/var/lib/apt/lists/*
-        tar -C "$cache/new" -c -f "$base.new" .
-        rm -rf "$cache/new"
-        mv "$base.new" "$base"
-    fi
-    exec 8>&-
-    docker import "$base" "$prefix-base" >/dev/null
-else
-    docker pull -q debian:13-slim >/dev/null
-    docker tag debian:13-slim "$prefix-base"
-fi
+"$(dirname "$0")/debian.bash" trixie 13 "$prefix-base" 9>&-
 
 echo "ready ${DOCKER_HOST:-}"
 cat >/dev/null

@@ -96,6 +96,15 @@ impl Engine {
         self.host.strip_prefix("unix://").unwrap_or("/var/run/docker.sock")
     }
 
+    /// The image of the test mail server on Debian 12 or 13, or the one of the environment.
+    pub async fn mailserver_image(&self, debian: &str) -> String {
+        let name = self.name(&format!("mailserver-{debian}"));
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mailserver/image");
+        let made = self.command(script).args([debian, &name]).output().await.unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        name
+    }
+
     /// What both streams of a container hold.
     pub async fn logs(&self, container: &str) -> String {
         let output = self.command("docker").args(["logs", container]).output().await.unwrap();

@@ -11,5 +11,6 @@ mod engine;
 mod faults;
 mod house;
 mod kill;
+mod mailserver;
 mod schema;
 mod sink;
