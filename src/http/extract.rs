@@ -1,7 +1,7 @@
 //! Bodies, queries and paths, with our own words when they cannot be read.
 
 use axum::{
-    body::to_bytes,
+    body::{Bytes, to_bytes},
     extract::{FromRequest, FromRequestParts, Path, Request},
     http::{Uri, header, request::Parts},
 };
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result};
 
-/// How many bytes a JSON body may have on this route. Set as an extension by the route's layer;
+/// How many bytes a body may have on this route. Set as an extension by the route's layer;
 /// 256 KiB elsewhere.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyLimit(pub usize);
@@ -25,26 +25,13 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
     type Rejection = Error;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self> {
-        let limit = request.extensions().get::<BodyLimit>().map_or(SMALL, |limit| limit.0);
-        let declared = request
-            .headers()
-            .get(header::CONTENT_TYPE)
-            .map(|it| it.to_str().unwrap_or("unreadable").to_ascii_lowercase());
-        let essence = declared.as_deref().and_then(|it| it.split(';').next()).map(str::trim);
-        let announced = request
-            .headers()
-            .get(header::CONTENT_LENGTH)
-            .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-        if announced.is_some_and(|length| length > limit) {
-            return Err(Error::TooLarge { limit });
-        }
-        let bytes =
-            to_bytes(request.into_body(), limit).await.map_err(|error| unread(&error, limit))?;
+        let essence = essence(&request);
+        let bytes = read(request).await?;
         if bytes.is_empty() {
             return Ok(Self(Value::Object(serde_json::Map::new())));
         }
-        if essence != Some("application/json") {
-            return Err(Error::UnsupportedMedia(essence.unwrap_or("none given").to_owned()));
+        if essence.as_deref() != Some("application/json") {
+            return Err(Error::UnsupportedMedia(essence.unwrap_or("none given".to_owned())));
         }
         let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
             bad_json(format!("not JSON: line {}, column {}", error.line(), error.column()))
@@ -54,6 +41,43 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
         }
         Ok(Self(value))
     }
+}
+
+/// A JSON body, or a message of RFC 5322 as it came.
+pub enum JsonOrMessage {
+    Json(Value),
+    /// `message/rfc822`, or `message/global` (RFC 6532), which is the same beyond ASCII.
+    Message(Bytes),
+}
+
+impl<S: Send + Sync> FromRequest<S> for JsonOrMessage {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self> {
+        if matches!(essence(&request).as_deref(), Some("message/rfc822" | "message/global")) {
+            return read(request).await.map(Self::Message);
+        }
+        JsonBody::from_request(request, state).await.map(|JsonBody(body)| Self::Json(body))
+    }
+}
+
+/// The type of a body, without its parameters.
+fn essence(request: &Request) -> Option<String> {
+    let declared = request.headers().get(header::CONTENT_TYPE)?;
+    let declared = declared.to_str().unwrap_or("unreadable").to_ascii_lowercase();
+    Some(declared.split(';').next()?.trim().to_owned())
+}
+
+async fn read(request: Request) -> Result<Bytes> {
+    let limit = request.extensions().get::<BodyLimit>().map_or(SMALL, |limit| limit.0);
+    let announced = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > limit) {
+        return Err(Error::TooLarge { limit });
+    }
+    to_bytes(request.into_body(), limit).await.map_err(|error| unread(&error, limit))
 }
 
 fn unread(error: &axum::Error, limit: usize) -> Error {

@@ -20,6 +20,7 @@ mod neighbours;
 mod operate;
 mod outcomes;
 mod pauses;
+mod raw;
 mod relays;
 mod retrying;
 mod scheduling;

@@ -51,10 +51,11 @@ async fn a_mute_relay_costs_its_neighbour_no_throughput() {
     relay(&t, &mute, "stuck.example", 1).await;
     relay(&t, &healthy, "fine.example", 1).await;
     // Rounds alone and beside the mute one, in turn, and the best of each: the machine is not ours
-    // alone, so noise may cost rounds, but a relay that really held up its neighbour fails in all.
+    // alone, so noise may cost rounds and a part, but a relay that really held up its neighbour would
+    // cost a multiple in all.
     let (mut alone, mut beside) = (Duration::MAX, Duration::MAX);
     let keeps =
-        |alone: Duration, beside: Duration| beside.as_secs_f64() * 0.9 <= alone.as_secs_f64();
+        |alone: Duration, beside: Duration| beside.as_secs_f64() <= alone.as_secs_f64() * 1.5;
     for round in 0..8 {
         if round >= 2 && keeps(alone, beside) {
             break;

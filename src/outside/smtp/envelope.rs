@@ -12,7 +12,7 @@ pub struct Envelope {
     pub size: u64,
     /// Whether the header needs SMTPUTF8. Addresses that need it are found without this.
     pub smtputf8: bool,
-    /// Whether the message has octets over 127. Said only where 8BITMIME is offered.
+    /// Whether the message has octets over 127: only a server with 8BITMIME takes it (RFC 6152 §3).
     pub eight_bit: bool,
     /// ENVID (RFC 3461 §4.4), as plain text. Said only where DSN is offered.
     pub envid: Option<String>,
@@ -38,6 +38,8 @@ pub enum NotForThisRelay {
     TooBig { limit: u64 },
     #[error("the message needs SMTPUTF8, which this relay does not offer")]
     NoSmtpUtf8,
+    #[error("the message needs 8BITMIME, which this relay does not offer")]
+    NoEightBit,
 }
 
 impl Envelope {
@@ -54,6 +56,9 @@ impl Envelope {
         }
         if self.needs_smtputf8() && !offered.smtputf8 {
             return Err(NotForThisRelay::NoSmtpUtf8);
+        }
+        if self.eight_bit && !offered.eight_bit_mime {
+            return Err(NotForThisRelay::NoEightBit);
         }
         Ok(())
     }

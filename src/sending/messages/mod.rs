@@ -31,7 +31,7 @@ pub use deliver::Deliver;
 pub use mode::Mode;
 pub use request::{
     Attachment, CustomHeader, Disposition, Lifetime, MAX_RECIPIENTS, NewMessage, OnUnknown,
-    Priority, RecipientKind, SendRequest,
+    Priority, Raw, RawRequest, RecipientKind, SendRequest,
 };
 pub use routes::router;
 pub use state::{Learnt, RecipientState};

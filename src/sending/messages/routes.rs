@@ -14,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
 use super::{
-    SendRequest,
+    RawRequest, SendRequest,
     accept::{self, Taken},
     batch, decisions,
     dry_run::{self, DryRun},
@@ -31,7 +31,7 @@ use crate::{
     accounts::access::{Actor, AnyKey, Sees, SendKey},
     error::{Error, Result},
     http::{
-        extract::{BodyLimit, Fields, Id, JsonBody, Query},
+        extract::{BodyLimit, Fields, Id, JsonOrMessage, Query},
         page::{self, Page, PageQuery},
         problem::Problem,
     },
@@ -64,6 +64,36 @@ struct SendQuery {
     /// `true`, `1` or nothing: answer with the outcome, if it comes within 30 seconds; a number, at
     /// most 60: within so many seconds. Not together with `dryRun`, which waits for nothing.
     wait: Option<String>,
+}
+
+/// What a query says beside a raw message, by the rules of the JSON fields.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only the API description reads it")]
+struct RawQuery {
+    /// With a raw message: who gets it, whatever its header says; may stand there again. Without it:
+    /// all in `To`, `Cc` and `Bcc`.
+    rcpt: Option<String>,
+    /// With a raw message: one of its tags; may stand there again.
+    tag: Option<String>,
+    /// With a raw message: its metadata, as JSON.
+    metadata: Option<String>,
+    /// With a raw message: `high`, `normal` or `bulk`.
+    priority: Option<String>,
+    /// With a raw message: when it is to go out.
+    #[param(rename = "sendAt")]
+    send_at: Option<String>,
+    /// With a raw message: after which time it is not sent any more.
+    #[param(rename = "expiresAt")]
+    expires_at: Option<String>,
+    /// With a raw message: after how many seconds it is not sent any more.
+    ttl: Option<String>,
+    /// With a raw message: `hold` or `resend`.
+    #[param(rename = "onUnknown")]
+    on_unknown: Option<String>,
+    /// With a raw message: `true` or `false`.
+    #[param(rename = "rejectSuppressed")]
+    reject_suppressed: Option<String>,
 }
 
 impl SendQuery {
@@ -104,22 +134,33 @@ enum Sent {
 /// soon as a recipient waits for a later try.
 ///
 /// With `?dryRun` nothing is kept or sent, and the answer is 200 with what would be.
+///
+/// A message that is composed already comes as `message/rfc822`, and goes out as it came: with CRLF
+/// at every line end, without `Bcc` and `Return-Path`, with a `Date` and a `Message-ID` if it has none.
+/// A `Message-ID` that another message has is refused with 409.
 #[utoipa::path(post, path = "/send", tag = "sending", security(("ApiKeyAuth" = [])),
-    params(SendQuery, ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 256)), request_body = SendRequest,
+    params(SendQuery, RawQuery, ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 256)), 
+    request_body(content((SendRequest = "application/json"), (String = "message/rfc822"))),
     responses((status = 200, body = Sent), (status = 202, body = Job), (status = "4XX", body = Problem),
         (status = 502, body = Job), (status = 503, body = Problem)))]
 async fn send(
     State(sending): State<Sending>,
     SendKey(actor): SendKey,
     Query(query): Query<SendQuery>,
+    Query(all): Query<Vec<(String, String)>>,
     headers: HeaderMap,
-    JsonBody(body): JsonBody,
+    body: JsonOrMessage,
 ) -> Result<Response> {
     let (dry, patience) = (query.is_dry()?, query.waits()?);
     let key = idempotency_key(&headers)?;
-    let request: SendRequest =
-        serde_json::from_value(body).map_err(|error| Error::invalid("", error.to_string()))?;
-    let message = request.parse(sending.app.now(), ATTACHMENTS).map_err(Error::issues)?;
+    let now = sending.app.now();
+    let message = match body {
+        JsonOrMessage::Json(body) => serde_json::from_value::<SendRequest>(body)
+            .map_err(|error| Error::invalid("", error.to_string()))?
+            .parse(now, ATTACHMENTS),
+        JsonOrMessage::Message(bytes) => RawRequest { bytes, query: all }.parse(now),
+    };
+    let message = message.map_err(Error::issues)?;
     if dry {
         return Ok(Json(dry_run::dry_run(&sending, &actor, &message).await?).into_response());
     }

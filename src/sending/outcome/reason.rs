@@ -93,6 +93,8 @@ reasons! {
     SenderNotOwned = "sender_not_owned" in "relay",
     /// The address needs SMTPUTF8 (RFC 6531), the relay lacks it.
     Smtputf8Missing = "smtputf8_missing" in "relay",
+    /// The message has octets over 127 (RFC 6152), the relay lacks 8BITMIME.
+    EightBitMissing = "eight_bit_missing" in "relay",
     /// The relay does not know a parameter of MAIL or RCPT (555).
     OptionUnsupported = "option_unsupported" in "relay",
     /// The relay's account is over its quota or daily limit.

@@ -40,6 +40,8 @@ pub enum Capability {
     Auth,
     /// SMTPUTF8 (RFC 6531), although an address has a local part beyond ASCII.
     Smtputf8,
+    /// 8BITMIME (RFC 6152), although the message has octets over 127.
+    EightBitMime,
     /// A SIZE (RFC 1870) as large as the message.
     Size,
 }

@@ -37,6 +37,9 @@ pub(super) fn judge_lack(lack: Capability) -> Verdict {
         Capability::Smtputf8 => {
             Verdict::new(Class::NotForThisRelay, Scope::Message, Reason::Smtputf8Missing)
         }
+        Capability::EightBitMime => {
+            Verdict::new(Class::NotForThisRelay, Scope::Message, Reason::EightBitMissing)
+        }
         Capability::Size => {
             Verdict::new(Class::NotForThisRelay, Scope::Message, Reason::MessageTooBig)
         }

@@ -31,6 +31,7 @@ pub struct Item {
     pub subject: String,
     pub bytes: Arc<Vec<u8>>,
     pub smtputf8: bool,
+    pub eight_bit: bool,
     pub has_attachment: bool,
     pub tags: Vec<String>,
     pub metadata: serde_json::Value,
@@ -111,7 +112,9 @@ pub(super) fn item(
     let internet_id = format!("{message_id}@{}", from.address().domain());
     let now = sending.app.now();
     let date = message.send_at.map_or(now, |at| at.max(now));
+    let internet_id = message.message_id().unwrap_or(internet_id);
     let composed = compose(message, from, &internet_id, date);
+    let (to, cc) = message.shown();
     let header =
         |list: &[Mailbox]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let recipients = message
@@ -134,13 +137,14 @@ pub(super) fn item(
         internet_id,
         from_address: from.address().to_string(),
         from_header: from.to_string(),
-        to_header: header(&message.to),
-        cc_header: header(&message.cc),
+        to_header: header(to),
+        cc_header: header(cc),
         reply_to: (!message.reply_to.is_empty()).then(|| header(&message.reply_to)),
         subject: message.subject.clone(),
         bytes: Arc::new(composed.bytes),
         smtputf8: composed.smtputf8,
-        has_attachment: !message.attachments.is_empty(),
+        eight_bit: composed.eight_bit,
+        has_attachment: message.has_attachment(),
         tags: message.tags.iter().cloned().collect(),
         metadata: serde_json::json!(message.metadata),
         priority: match message.priority {

@@ -39,6 +39,8 @@ pub enum Accepted {
     /// The key stands for another request.
     KeyReused,
     Suppressed(Vec<SuppressedRecipient>),
+    /// It brought a Message-ID that an earlier message has.
+    MessageIdUsed,
 }
 
 /// Accepts a message for whoever holds the key.
@@ -66,6 +68,10 @@ pub async fn accept(
         Accepted::Replay(id) => Ok(earlier(id)),
         Accepted::KeyReused => Err(key_reused()),
         Accepted::Suppressed(list) => Err(Error::Suppressed(list)),
+        Accepted::MessageIdUsed => Err(Error::conflict(
+            "MESSAGE_ID_USED",
+            "another message has this Message-ID; it may be the same one. Leave the field out, and each gets its own",
+        )),
     }
 }
 
@@ -124,11 +130,12 @@ fn sender(sending: &Sending, actor: &Actor, message: &NewMessage, mode: Mode) ->
             )?
         }
     };
-    if !actor.key.admits_sender(from.address()) {
-        return Err(Error::forbidden(
-            "SENDER_NOT_ALLOWED",
-            format!("Forbidden: this key may not send from \"{}\"", from.address()),
-        ));
+    let sender = message.raw.as_ref().and_then(|it| it.sender.as_ref());
+    for it in [Some(&from), sender].into_iter().flatten() {
+        if !actor.key.admits_sender(it.address()) {
+            let why = format!("Forbidden: this key may not send from \"{}\"", it.address());
+            return Err(Error::forbidden("SENDER_NOT_ALLOWED", why));
+        }
     }
     if mode == Mode::Live && sending.relays.eligible(from.address(), 0).is_empty() {
         return Err(Error::Invalid {

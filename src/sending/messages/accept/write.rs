@@ -55,17 +55,22 @@ pub async fn accept_many(db: &PgPool, metrics: &Metrics, items: &[Item]) -> Resu
     }
     let times = write(&mut tx, &ready).await?;
     tx.commit().await?;
-    ready.iter().for_each(|it| it.count(metrics));
+    let kept = ready.iter().filter(|it| times.contains_key(&it.message_id));
+    kept.for_each(|it| it.count(metrics));
     answers.extend(ready.iter().map(|it| {
-        let fresh = times.get(&it.message_id).map(|at| Box::new(fresh(it, *at)));
-        (it.message_id, Accepted::New(fresh))
+        let answer = match times.get(&it.message_id) {
+            Some(at) => Accepted::New(Some(Box::new(fresh(it, *at)))),
+            None => Accepted::MessageIdUsed,
+        };
+        (it.message_id, answer)
     }));
     let new = answers.values().filter(|it| matches!(it, Accepted::New(_)));
     new.for_each(|_| metrics.sending.accepted());
     Ok(items.iter().filter_map(|it| answers.remove(&it.message_id)).collect())
 }
 
-/// Writes messages that nothing speaks against. Answers when each was accepted.
+/// Writes messages that nothing speaks against. Answers when each was accepted; one that is missing
+/// there was not, for another message has its Message-ID.
 pub async fn write(
     conn: &mut sqlx::PgConnection,
     ready: &[&Item],
@@ -74,8 +79,8 @@ pub async fn write(
         return Ok(HashMap::new());
     }
     let times = store::accept::insert(conn, ready).await?;
-    let jobs: Vec<NewJob<'_>> = ready
-        .iter()
+    let ready = || ready.iter().filter(|it| times.contains_key(&it.message_id));
+    let jobs: Vec<NewJob<'_>> = ready()
         .filter(|it| it.n_open() > 0)
         .map(|it| NewJob {
             job_id: it.message_id,
@@ -85,7 +90,7 @@ pub async fn write(
         })
         .collect();
     queue::enqueue(conn, KIND, &jobs).await?;
-    let told: Vec<Event> = ready.iter().flat_map(|it| told(it)).collect();
+    let told: Vec<Event> = ready().flat_map(|it| told(it)).collect();
     events::emit(conn, &told).await?;
     Ok(times)
 }

@@ -4,7 +4,8 @@
 //! - lines end in CRLF, no CR or LF stands alone, no line is over 998 octets (RFC 5322 §2.1.1);
 //!   header lines are folded at 78 where a fold is possible;
 //! - bodies are quoted-printable or base64, so no server needs 8BITMIME, and the whole is ASCII
-//!   unless an address in the header has a local part that is not (RFC 6532);
+//!   unless an address in the header has a local part that is not (RFC 6532); a message that came
+//!   composed keeps its own;
 //! - `Bcc` is never written;
 //! - the same input gives the same bytes.
 //!
@@ -26,7 +27,7 @@ use self::{
     addresses::address_line,
     line::{Line, Plain},
 };
-use super::NewMessage;
+use super::{NewMessage, Raw};
 use crate::address::Mailbox;
 
 /// A message ready for `DATA`, except for the doubling of leading dots.
@@ -37,9 +38,11 @@ pub struct Composed {
     /// (RFC 6531 §3.4). An envelope address may need it by itself:
     /// [`EmailAddress::needs_smtputf8`](crate::address::EmailAddress::needs_smtputf8).
     pub smtputf8: bool,
+    /// Whether there are octets over 127, so that it takes a server with 8BITMIME (RFC 6152).
+    pub eight_bit: bool,
 }
 
-/// Composes the message as sent by `from`.
+/// Composes the message as sent by `from`. One that was composed already gets what it lacks.
 ///
 /// `message_id` is bare, without angle brackets; it is ours, so it is ASCII without spaces.
 pub fn compose(
@@ -48,6 +51,9 @@ pub fn compose(
     message_id: &str,
     date: DateTime<Utc>,
 ) -> Composed {
+    if let Some(raw) = &message.raw {
+        return completed(raw, message_id, date);
+    }
     let mut header = String::new();
     header.push_str(&Line::plain("Date", &date.to_rfc2822()));
     header.push_str(&address_line("From", std::slice::from_ref(from)));
@@ -67,7 +73,21 @@ pub fn compose(
     bytes.extend_from_slice(header.as_bytes());
     root.write(&mut bytes);
     bytes.extend_from_slice(b"\r\n");
-    Composed { bytes, smtputf8 }
+    Composed { bytes, smtputf8, eight_bit: smtputf8 }
+}
+
+/// RFC 6409 §8.2 and §8.3.
+fn completed(raw: &Raw, message_id: &str, date: DateTime<Utc>) -> Composed {
+    let mut header = String::new();
+    if !raw.dated {
+        header.push_str(&Line::plain("Date", &date.to_rfc2822()));
+    }
+    if raw.message_id.is_none() {
+        header.push_str(&Line::plain("Message-ID", &format!("<{message_id}>")));
+    }
+    let mut bytes = header.into_bytes();
+    bytes.extend_from_slice(&raw.bytes);
+    Composed { bytes, smtputf8: raw.smtputf8, eight_bit: raw.eight_bit }
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ fn envelope(head: &Head, group: &Group) -> Envelope {
         recipients: group.recipients.iter().map(rcpt).collect(),
         size: u64::try_from(head.size).unwrap_or(0),
         smtputf8: head.smtputf8,
-        eight_bit: head.smtputf8,
+        eight_bit: head.eight_bit,
         envid: Some(head.message_id.to_string()),
         ret_headers_only: true,
     }

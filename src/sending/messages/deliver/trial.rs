@@ -115,6 +115,7 @@ impl Trial {
         let capability = match what {
             NotForThisRelay::TooBig { .. } => Capability::Size,
             NotForThisRelay::NoSmtpUtf8 => Capability::Smtputf8,
+            NotForThisRelay::NoEightBit => Capability::EightBitMime,
         };
         self.end = End::Lacks(capability, what.to_string());
     }

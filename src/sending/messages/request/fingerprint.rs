@@ -25,6 +25,7 @@ pub(super) fn of(message: &NewMessage) -> [u8; 32] {
         subject,
         html,
         text,
+        raw,
         template,
         headers,
         tags,
@@ -86,6 +87,10 @@ pub(super) fn of(message: &NewMessage) -> [u8; 32] {
         hash.text(id);
         hash.list(version, |hash, version| hash.text(&version.to_string()));
         hash.object(data);
+    }
+    if let Some(raw) = raw {
+        hash.text("raw");
+        hash.bytes(&raw.bytes);
     }
     hash.0.finalize().into()
 }

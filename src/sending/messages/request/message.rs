@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{Attachment, CustomHeader, Lifetime, OnUnknown, Priority};
+use super::{Attachment, CustomHeader, Lifetime, OnUnknown, Priority, Raw};
 use crate::{address::Mailbox, sending::templates::TemplateUse};
 
 /// What a client asked to send, parsed. Nothing in it can break a header or a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
-    /// Never empty. No address stands twice in `to`, `cc` and `bcc` together.
+    /// Never empty, unless the message is raw. No address stands twice in `to`, `cc` and `bcc`
+    /// together, and somebody stands there.
     pub to: Vec<Mailbox>,
     pub cc: Vec<Mailbox>,
     pub bcc: Vec<Mailbox>,
@@ -23,6 +24,9 @@ pub struct NewMessage {
     /// still to be filled; neither is empty.
     pub html: Option<String>,
     pub text: Option<String>,
+    /// What was composed already; then there is neither `html`, `text`, `template`, `headers` nor
+    /// `attachments`.
+    pub raw: Option<Raw>,
     /// As asked for.
     pub template: Option<TemplateUse>,
     /// In the order of their names, each name once.
@@ -58,6 +62,20 @@ impl NewMessage {
         let cc = self.cc.iter().map(|mailbox| (RecipientKind::Cc, mailbox));
         let bcc = self.bcc.iter().map(|mailbox| (RecipientKind::Bcc, mailbox));
         to.chain(cc).chain(bcc)
+    }
+
+    /// Its own `Message-ID`, without brackets; one that we compose is given ours.
+    pub fn message_id(&self) -> Option<String> {
+        self.raw.as_ref()?.message_id.clone()
+    }
+
+    /// What its header shows as `To` and `Cc`.
+    pub fn shown(&self) -> (&[Mailbox], &[Mailbox]) {
+        self.raw.as_ref().map_or((&self.to, &self.cc), |raw| (&raw.to, &raw.cc))
+    }
+
+    pub fn has_attachment(&self) -> bool {
+        self.raw.as_ref().map_or(!self.attachments.is_empty(), |raw| raw.has_attachment)
     }
 
     /// SHA-256 over what the request means: two spellings of one request have one fingerprint, and

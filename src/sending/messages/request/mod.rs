@@ -12,6 +12,7 @@ mod issues;
 mod labels;
 mod message;
 mod options;
+mod raw;
 mod recipients;
 mod template;
 mod wire;
@@ -21,6 +22,7 @@ pub use attachments::{Attachment, Disposition};
 pub use headers::CustomHeader;
 pub use message::{NewMessage, RecipientKind};
 pub use options::{Lifetime, Priority, send_at};
+pub use raw::{Raw, RawRequest};
 pub use recipients::MAX_RECIPIENTS;
 pub use wire::SendRequest;
 

@@ -122,6 +122,7 @@ impl SendRequest {
             subject,
             html,
             text,
+            raw: None,
             template,
             headers,
             tags,

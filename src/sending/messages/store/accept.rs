@@ -96,14 +96,26 @@ pub async fn suppressed(
     Ok(rows.into_iter().map(|row| (row.lookup_key, row.reason)).collect())
 }
 
-/// Writes messages, their bytes and their recipients. Answers when each was accepted.
+/// Writes messages, their bytes and their recipients. Answers when each was accepted; one is left
+/// out, with its idempotency key, if another message has its Message-ID.
 pub async fn insert(
     conn: &mut PgConnection,
     items: &[&Item],
 ) -> Result<HashMap<Uuid, DateTime<Utc>>> {
-    let times = insert_messages(conn, items).await?;
-    insert_content(conn, items).await?;
-    insert_recipients(conn, items).await?;
+    // Sorted, so that two batches never wait for each other in a circle.
+    let mut items = items.to_vec();
+    items.sort_by(|a, b| a.internet_id.cmp(&b.internet_id));
+    let times = insert_messages(conn, &items).await?;
+    let left_out: Vec<Uuid> =
+        items.iter().map(|it| it.message_id).filter(|id| !times.contains_key(id)).collect();
+    if !left_out.is_empty() {
+        items.retain(|it| times.contains_key(&it.message_id));
+        sqlx::query!("delete from idempotency_keys where message_id = any($1)", &left_out)
+            .execute(&mut *conn)
+            .await?;
+    }
+    insert_content(conn, &items).await?;
+    insert_recipients(conn, &items).await?;
     Ok(times)
 }
 
@@ -120,20 +132,22 @@ async fn insert_messages(
         "insert into messages (message_id, api_key_id, internet_id, from_address, from_header, to_header, cc_header,
                                reply_to, subject, size, smtputf8, has_attachment, tags, metadata, priority,
                                expires_at, on_unknown, suppression_exempt, n_recipients, n_open, settled_at, outcome,
-                               send_at, ttl, window_from, mode)
+                               send_at, ttl, window_from, mode, eight_bit)
          select message_id, api_key_id, internet_id, from_address, from_header, to_header, cc_header, reply_to,
                 subject, size, smtputf8, has_attachment,
                 array(select jsonb_array_elements_text(tags)), metadata, priority, expires_at, on_unknown,
                 suppression_exempt, n_recipients, n_open,
                 case when n_open = 0 then clock_timestamp() end, case when n_open = 0 then 'suppressed' end,
-                send_at, ttl, case when send_at is not null then greatest(send_at, clock_timestamp()) end, mode
+                send_at, ttl, case when send_at is not null then greatest(send_at, clock_timestamp()) end, mode,
+                eight_bit
          from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
                      $9::text[], $10::bigint[], $11::boolean[], $12::boolean[], $13::jsonb[], $14::jsonb[],
                      $15::smallint[], $16::timestamptz[], $17::text[], $18::boolean[], $19::integer[],
-                     $20::integer[], $21::timestamptz[], $22::integer[], $23::text[])
+                     $20::integer[], $21::timestamptz[], $22::integer[], $23::text[], $24::boolean[])
               as new (message_id, api_key_id, internet_id, from_address, from_header, to_header, cc_header,
                       reply_to, subject, size, smtputf8, has_attachment, tags, metadata, priority, expires_at,
-                      on_unknown, suppression_exempt, n_recipients, n_open, send_at, ttl, mode)
+                      on_unknown, suppression_exempt, n_recipients, n_open, send_at, ttl, mode, eight_bit)
+         on conflict on constraint messages_internet_id_key do nothing
          returning message_id, created_at",
         column!(|it| it.message_id),
         column!(|it| it.api_key_id),
@@ -158,6 +172,7 @@ async fn insert_messages(
         column!(|it| it.send_at) as &[Option<DateTime<Utc>>],
         column!(|it| it.ttl) as &[Option<i32>],
         column!(|it| it.mode.as_str().to_owned()),
+        column!(|it| it.eight_bit),
     )
     .fetch_all(conn)
     .await?;

@@ -15,6 +15,7 @@ pub struct Head {
     pub mode: String,
     pub size: i64,
     pub smtputf8: bool,
+    pub eight_bit: bool,
     /// Past its `expires_at`.
     pub expired: bool,
     /// Seconds since its retry window opened.
@@ -50,7 +51,7 @@ impl Head {
 pub async fn head(db: &PgPool, id: Uuid) -> Result<Option<Head>> {
     let head = sqlx::query_as!(
         Head,
-        r#"select message_id, api_key_id, from_address, messages.mode, size, smtputf8,
+        r#"select message_id, api_key_id, from_address, messages.mode, size, smtputf8, eight_bit,
                   coalesce(messages.expires_at <= clock_timestamp(), false) as "expired!",
                   extract(epoch from clock_timestamp() - coalesce(messages.window_from, messages.created_at))::float8 as "age!",
                   messages.started_at is null as "untried!",

@@ -67,6 +67,8 @@ pub struct Book {
     /// Among how many processes connections are divided, and which of them this one is.
     division: Mutex<(usize, usize)>,
     changed: Notify,
+    /// Held by who reads: what was read first must not be kept last.
+    reading: tokio::sync::Mutex<()>,
     sandbox_port: AtomicU16,
     turn: AtomicUsize,
     begun: Instant,
@@ -101,6 +103,7 @@ impl Book {
             trials: Trials::default(),
             division: Mutex::new((1, 0)),
             changed: Notify::new(),
+            reading: tokio::sync::Mutex::default(),
             sandbox_port: AtomicU16::new(0),
             turn: AtomicUsize::new(0),
             begun: Instant::now(),
@@ -176,6 +179,7 @@ impl Book {
     /// Reads everything. Answers whether pauses or limits are others now.
     pub async fn read(&self) -> Result<bool> {
         let (db, lease) = (&self.app.workers_db, self.app.config.queue.lease);
+        let _reading = self.reading.lock().await;
         let rows = store::all(db).await?;
         let port = self.sandbox_port.load(Ordering::Relaxed);
         let relays: Vec<Arc<Relay>> = rows
