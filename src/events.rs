@@ -40,3 +40,23 @@ pub async fn emit(conn: &mut PgConnection, events: &[Event]) -> Result<()> {
     .await?;
     Ok(())
 }
+
+/// Takes an address out of what is told of these subjects, and the words of servers, which may name
+/// it too. Answers of how many events.
+pub async fn erase_address(
+    conn: &mut PgConnection,
+    subject_ids: &[Uuid],
+    lookup_key: &str,
+    alias: &str,
+) -> Result<u64> {
+    let done = sqlx::query!(
+        "update events set data = data || jsonb_build_object('address', $3::text, 'text', null)
+         where subject_id = any($1) and lower(data ->> 'address') = $2",
+        subject_ids,
+        lookup_key,
+        alias,
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected())
+}

@@ -36,6 +36,7 @@ fn routes(app: &App, sending: &Sending) -> OpenApiRouter {
         .merge(sending::pauses::router(sending.clone()))
         .merge(sending::limits::router(sending.clone()))
         .merge(sending::templates::router(sending.clone()))
+        .merge(sending::recipients::router(app.clone()))
         .merge(sending::messages::router(sending.clone()))
         // Without a sandbox too: keys that capture keep their messages there.
         .merge(sending::sandbox::router(app.clone()))

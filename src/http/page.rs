@@ -54,16 +54,19 @@ pub fn filters(uri: &Uri) -> String {
 
 impl<T: Serialize> IntoResponse for Page<T> {
     fn into_response(self) -> Response {
-        let link = self.next.map(|next| {
-            format!(
-                "<{}?cursor={next}&limit={}{}>; rel=\"next\"",
-                self.path, self.limit, self.filters
-            )
-        });
         let mut response = Json(self.items).into_response();
-        if let Some(link) = link.and_then(|link| HeaderValue::try_from(link).ok()) {
-            response.headers_mut().insert(header::LINK, link);
+        if let Some(next) = self.next {
+            let target =
+                format!("{}?cursor={next}&limit={}{}", self.path, self.limit, self.filters);
+            link(&mut response, &target);
         }
         response
+    }
+}
+
+/// Says where the next page is; `?…` alone is on the same path.
+pub fn link(response: &mut Response, target: &str) {
+    if let Ok(link) = HeaderValue::try_from(format!("<{target}>; rel=\"next\"")) {
+        response.headers_mut().insert(header::LINK, link);
     }
 }

@@ -213,6 +213,7 @@ pub mod limits;
 pub mod messages;
 pub mod outcome;
 pub mod pauses;
+pub mod recipients;
 pub mod relays;
 pub mod retry;
 pub mod sandbox;

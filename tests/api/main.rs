@@ -21,6 +21,7 @@ mod operate;
 mod outcomes;
 mod pauses;
 mod raw;
+mod recipients;
 mod relays;
 mod retrying;
 mod scheduling;

@@ -31,6 +31,8 @@ pub struct Job {
     pub started_at: Option<DateTime<Utc>>,
     pub completed_at: Option<DateTime<Utc>>,
     pub next_attempt_at: Option<DateTime<Utc>>,
+    /// When its content was erased for one of its recipients: it is never sent again.
+    pub erased_at: Option<DateTime<Utc>>,
     pub api_key_id: Option<Uuid>,
     /// Copies that were sent again because nothing was known of the one before.
     pub resends: i32,
@@ -138,6 +140,7 @@ impl Job {
             started_at: row.started_at,
             completed_at: row.settled_at,
             next_attempt_at: row.next_at,
+            erased_at: row.erased_at,
             api_key_id: row.api_key_id,
             resends: row.resends,
             retries: row.retries,

@@ -1,7 +1,7 @@
 //! The SQL of `sandbox_messages`. Whoever is no reader sees what its own key sent.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::session::Received;
@@ -80,4 +80,19 @@ pub(super) async fn one(db: &PgPool, sees: Sees, id: Uuid) -> Result<Option<Row>
 pub(super) async fn clear(db: &PgPool) -> Result<()> {
     sqlx::query!("delete from sandbox_messages").execute(db).await?;
     Ok(())
+}
+
+/// How many are for one of these spellings of an address.
+pub async fn count_to(db: &PgPool, spellings: &[String]) -> Result<i64> {
+    let count = sqlx::query_scalar!(
+        r#"select count(*) as "count!" from sandbox_messages where rcpt_to && $1"#,
+        spellings,
+    );
+    Ok(count.fetch_one(db).await?)
+}
+
+/// Deletes those that are for one of these spellings of an address. Answers how many.
+pub async fn erase_to(conn: &mut PgConnection, spellings: &[String]) -> Result<u64> {
+    let done = sqlx::query!("delete from sandbox_messages where rcpt_to && $1", spellings);
+    Ok(done.execute(conn).await?.rows_affected())
 }

@@ -7,6 +7,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::{
+    app::App,
     audit::{self, Who},
     error::Result,
     events::{self, Event},
@@ -27,6 +28,16 @@ pub struct Suppression {
 /// Takes over a suppression that was made elsewhere. Answers whether it is new here.
 pub async fn adopt(conn: &mut PgConnection, new: &Suppression) -> Result<bool> {
     store::insert(conn, new).await
+}
+
+/// The suppression of an address, by its lookup key.
+pub async fn of(app: &App, lookup_key: &str) -> Result<Option<Suppression>> {
+    store::of(&app.db, lookup_key).await
+}
+
+/// Forgets the suppression of an address that is erased; that is told with the erasure.
+pub async fn forget(conn: &mut PgConnection, lookup_key: &str) -> Result<bool> {
+    store::delete(conn, lookup_key).await
 }
 
 /// Tells that so many were taken over.

@@ -1,6 +1,6 @@
 //! The SQL of `suppressions`.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::Suppression;
@@ -21,5 +21,26 @@ pub(super) async fn insert(conn: &mut PgConnection, new: &Suppression) -> Result
     )
     .execute(conn)
     .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// The one of an address.
+pub(super) async fn of(db: &PgPool, lookup_key: &str) -> Result<Option<Suppression>> {
+    let found = sqlx::query_as!(
+        Suppression,
+        r#"select lookup_key, reason, source, note, created_at as "created_at?" from suppressions
+           where lookup_key = $1"#,
+        lookup_key,
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(found)
+}
+
+/// Takes one away; answers whether it was there.
+pub(super) async fn delete(conn: &mut PgConnection, lookup_key: &str) -> Result<bool> {
+    let done = sqlx::query!("delete from suppressions where lookup_key = $1", lookup_key)
+        .execute(conn)
+        .await?;
     Ok(done.rows_affected() > 0)
 }

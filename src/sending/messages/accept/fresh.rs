@@ -39,6 +39,7 @@ pub fn fresh(item: &Item, at: DateTime<Utc>) -> Whole {
         last_error: None,
         outcome: (n_open == 0).then(|| "suppressed".to_owned()),
         settled_at: (n_open == 0).then_some(at),
+        erased_at: None,
         leased: false,
         next_at: (n_open > 0).then_some(due),
     };

@@ -27,7 +27,7 @@ pub async fn list(
     let mut sql = QueryBuilder::<Postgres>::new(
         "select message_id, api_key_id, messages.created_at, internet_id, from_header, to_header, cc_header, reply_to,
                 subject, size, tags, metadata, expires_at, n_recipients, n_open, n_unknown, n_accepted, n_attempts,
-                resends, retries, send_at, started_at, last_relay, last_error, outcome, settled_at,
+                resends, retries, send_at, started_at, last_relay, last_error, outcome, settled_at, erased_at,
                 coalesce(jobs.state = 'leased', false) as leased, jobs.due_at as next_at
          from ",
     );

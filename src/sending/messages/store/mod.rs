@@ -4,6 +4,7 @@
 //! recipients, each by id.
 
 pub mod accept;
+pub mod addressed;
 mod attempts;
 pub mod batch;
 pub mod cancel;

@@ -36,6 +36,7 @@ pub struct Row {
     pub last_error: Option<String>,
     pub outcome: Option<String>,
     pub settled_at: Option<DateTime<Utc>>,
+    pub erased_at: Option<DateTime<Utc>>,
     /// A process works on it now.
     pub leased: bool,
     pub next_at: Option<DateTime<Utc>>,
@@ -66,7 +67,7 @@ async fn one(db: impl PgExecutor<'_>, sees: Sees, id: Uuid) -> Result<Option<Row
         Row,
         r#"select message_id, api_key_id, messages.created_at, internet_id, from_header, to_header, cc_header, reply_to,
                   subject, size, tags, metadata, expires_at, n_recipients, n_open, n_unknown,
-                  n_accepted, n_attempts, resends, retries, send_at, started_at, last_relay, last_error, outcome, settled_at,
+                  n_accepted, n_attempts, resends, retries, send_at, started_at, last_relay, last_error, outcome, settled_at, erased_at,
                   coalesce(jobs.state = 'leased', false) as "leased!", jobs.due_at as "next_at?"
            from messages left join jobs on job_id = message_id
            where message_id = $1 and ($2::uuid is null or api_key_id = $2)"#,

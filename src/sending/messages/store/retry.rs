@@ -198,6 +198,9 @@ async fn reopen(conn: &mut PgConnection, recipients: &[Uuid]) -> Result<Vec<Agai
                where recipient_id = any($1)
                  and (state in ('failed', 'expired', 'suppressed')
                       or state in ('queued', 'deferred') and next_at > clock_timestamp())
+                 -- Erased since it was found: there is nothing left to send.
+                 and exists (select from message_content content
+                             where content.message_id = recipients.message_id and seq = 0)
                order by recipient_id for update
            )
            update recipients set

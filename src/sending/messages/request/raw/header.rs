@@ -122,8 +122,10 @@ fn lines<'a>(issues: &mut Issues, message: &'a [u8]) -> Option<Vec<&'a [u8]>> {
     Some(lines)
 }
 
-/// The fields with the numbers of their lines, each as its lines.
-fn fields<'a>(issues: &mut Issues, header: &'a [&'a [u8]]) -> Option<Vec<(usize, &'a [&'a [u8]])>> {
+/// A field as its lines, and the number of the first.
+type Field<'a> = (usize, &'a [&'a [u8]]);
+
+fn fields<'a>(issues: &mut Issues, header: &'a [&'a [u8]]) -> Option<Vec<Field<'a>>> {
     let mut fields = Vec::new();
     let mut at = 0;
     while at < header.len() {

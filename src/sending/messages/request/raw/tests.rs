@@ -22,7 +22,7 @@ fn accepted(message: impl AsRef<[u8]>, query: &[(&str, &str)]) -> NewMessage {
 }
 
 fn refused(message: impl AsRef<[u8]>, query: &[(&str, &str)]) -> Vec<String> {
-    let issues = parse(message, query).err().expect("accepted");
+    let issues = parse(message, query).expect_err("accepted");
     issues.into_iter().map(|it| format!("{}: {}", it.path, it.message)).collect()
 }
 
