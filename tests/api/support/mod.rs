@@ -135,20 +135,24 @@ impl TestApp {
 
     /// Lets so many hours pass, as far as the waiting messages can tell.
     pub async fn pass(&self, hours: i32) {
-        sqlx::raw_sql(sqlx::AssertSqlSafe(format!(
-            "update recipients set next_at = next_at - interval '{hours} hours';
-             update jobs set due_at = due_at - interval '{hours} hours';
+        let sql = format!(
+            "update jobs set due_at = due_at - interval '{hours} hours';
              update messages set created_at = created_at - interval '{hours} hours',
                                  expires_at = expires_at - interval '{hours} hours',
                                  send_at = send_at - interval '{hours} hours',
                                  window_from = window_from - interval '{hours} hours';
+             update recipients set next_at = next_at - interval '{hours} hours';
              update relay_breakers set until = until - interval '{hours} hours';
              update limit_spent set head = head - {hours} * case per when 'minute' then 3600 when 'hour' then 60 else 2 end;
              update chores set last_run_at = last_run_at - interval '{hours} hours'"
-        )))
-        .execute(&self.db)
-        .await
-        .unwrap();
+        );
+        // Its rows come in no order, so it may meet the workers in a circle: then it is done again.
+        while let Err(error) =
+            sqlx::raw_sql(sqlx::AssertSqlSafe(sql.clone())).execute(&self.db).await
+        {
+            let code = error.as_database_error().and_then(|it| it.code().map(|it| it.into_owned()));
+            assert_eq!(code.as_deref(), Some("40P01"), "{error}");
+        }
     }
 
     /// Lets time pass, so many hours at a time, until the answer to this query is so.
@@ -186,13 +190,12 @@ impl TestApp {
 
     /// Makes everything that waits due.
     pub async fn pass_due(&self) {
-        sqlx::raw_sql(
-            "update recipients set next_at = clock_timestamp() where next_at is not null;
-             update jobs set due_at = clock_timestamp() where state = 'ready'",
-        )
-        .execute(&self.db)
-        .await
-        .unwrap();
+        let sql = "update jobs set due_at = clock_timestamp() where state = 'ready';
+             update recipients set next_at = clock_timestamp() where next_at is not null";
+        while let Err(error) = sqlx::raw_sql(sql).execute(&self.db).await {
+            let code = error.as_database_error().and_then(|it| it.code().map(|it| it.into_owned()));
+            assert_eq!(code.as_deref(), Some("40P01"), "{error}");
+        }
     }
 
     /// The answer to this query, once it is so.
