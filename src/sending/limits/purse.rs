@@ -87,7 +87,7 @@ impl Purse {
         for (at, kept) in wanted.iter().enumerate() {
             let spending = self.spend_one(kept).await;
             if !matches!(spending, Ok(Spending::Spent)) {
-                self.give_back(wanted[..at].iter().map(|(bucket, _)| bucket));
+                self.give_back(wanted[..at].iter().map(|(bucket, _)| bucket), Instant::now());
                 return spending;
             }
         }
@@ -132,10 +132,12 @@ impl Purse {
         Some(Spending::Wait(kept.clone(), wait))
     }
 
-    /// Gives back one of each: what it was for did not come to be.
-    pub fn give_back<'a>(&self, buckets: impl Iterator<Item = &'a Bucket>) {
+    /// Gives back one of each, taken at that time: what it was for did not come to be. Where the time of
+    /// the limit has passed since, it is forgotten already, and would be taken off somebody else's.
+    pub fn give_back<'a>(&self, buckets: impl Iterator<Item = &'a Bucket>, taken: Instant) {
         let mut held = self.held.lock().expect("no holder panics");
-        for bucket in buckets {
+        let age = taken.elapsed();
+        for bucket in buckets.filter(|it| age.as_secs() < it.per.seconds().unsigned_abs()) {
             let it = held.entry(bucket.clone()).or_insert_with(Held::nothing);
             it.tokens += 1;
             it.since = Instant::now();
@@ -181,5 +183,21 @@ impl Held {
 
     fn is_empty(&self) -> bool {
         self.empty.is_some_and(|(_, believed)| believed > Instant::now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Per, *};
+
+    #[tokio::test]
+    async fn what_was_taken_longer_ago_than_the_limit_counts_is_not_given_back() {
+        let purse = Purse::new(PgPool::connect_lazy("postgres://nobody@127.0.0.1:1/none").unwrap());
+        let bucket = |per| Bucket { scope: Scope::Key, value: "one".to_owned(), per };
+        let all = [bucket(Per::Minute), bucket(Per::Hour)];
+        let Some(taken) = Instant::now().checked_sub(Duration::from_secs(61)) else { return };
+        purse.give_back(all.iter(), taken);
+        assert_eq!(purse.spend_held(&(all[0].clone(), 10)), None);
+        assert_eq!(purse.spend_held(&(all[1].clone(), 10)), Some(Spending::Spent));
     }
 }

@@ -1,6 +1,10 @@
 //! Who may go now: what an operator has paused waits, and so does what is over a limit.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use uuid::Uuid;
 
@@ -34,7 +38,7 @@ pub struct Gate {
 /// What was taken of the limits for recipients; given back when dropped, unless they were sent.
 pub struct Tickets {
     book: Arc<Book>,
-    taken: HashMap<Uuid, Vec<Bucket>>,
+    taken: HashMap<Uuid, (Instant, Vec<Bucket>)>,
 }
 
 /// Sorts the recipients that are due.
@@ -58,7 +62,7 @@ pub async fn gate(work: &Deliver, head: &Head, due: Vec<Due>) -> Result<Gate> {
         match purse.spend(&wanted).await? {
             Spending::Spent => {
                 let taken = wanted.into_iter().map(|(bucket, _)| bucket).collect();
-                gate.tickets.taken.insert(it.recipient_id, taken);
+                gate.tickets.taken.insert(it.recipient_id, (Instant::now(), taken));
                 gate.due.push(it);
             }
             Spending::Wait(used_up, wait) => {
@@ -120,6 +124,8 @@ impl Tickets {
 
 impl Drop for Tickets {
     fn drop(&mut self) {
-        self.book.purse.give_back(self.taken.values().flatten());
+        for (taken, buckets) in self.taken.values() {
+            self.book.purse.give_back(buckets.iter(), *taken);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A connection's place on a relay: asked for, used for one transaction, given back.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use super::{Book, Relay};
 use crate::{
@@ -31,8 +31,8 @@ pub struct Place {
     pub relay: Arc<Relay>,
     lane: String,
     pass: Option<Pass>,
-    /// One of the minute's messages was taken for it, and is given back unless it is used.
-    minute: bool,
+    /// When one of the minute's messages was taken for it; it is given back unless it is used.
+    minute: Option<Instant>,
 }
 
 impl Book {
@@ -70,7 +70,7 @@ impl Book {
         drop(state);
         let lane = lane.to_owned();
         *self.held.lock().expect("no holder panics").entry(lane.clone()).or_default() += 1;
-        Some(Place { book: self.clone(), relay: relay.clone(), lane, pass: None, minute: false })
+        Some(Place { book: self.clone(), relay: relay.clone(), lane, pass: None, minute: None })
     }
 
     fn admission(&self, relay: &Relay) -> Admission {
@@ -109,16 +109,16 @@ impl Place {
     async fn takes_a_minutes_message(&mut self) -> bool {
         let Some(most) = self.relay.max_per_minute else { return true };
         match self.book.purse.spend(&[(Bucket::of_relay(self.relay.id), most)]).await {
-            Ok(Spending::Spent) => self.minute = true,
+            Ok(Spending::Spent) => self.minute = Some(Instant::now()),
             Ok(Spending::Wait(..)) => (),
             Err(error) => tracing::warn!(%error, "the limit of a relay could not be asked for"),
         }
-        self.minute
+        self.minute.is_some()
     }
 
     /// A message was sent, or may have been: it counts.
     pub fn counts(&mut self) {
-        self.minute = false;
+        self.minute = None;
     }
 
     /// An open session of the relay's, clean for a transaction, if one is kept.
@@ -145,8 +145,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.minute {
-            self.book.purse.give_back([Bucket::of_relay(self.relay.id)].iter());
+        if let Some(taken) = self.minute {
+            self.book.purse.give_back([Bucket::of_relay(self.relay.id)].iter(), taken);
         }
         let mut state = self.book.state.lock().expect("no holder panics");
         let it = state.entry(self.relay.id).or_default();
