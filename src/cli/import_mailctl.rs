@@ -56,10 +56,12 @@ fn table(report: &Report, dry_run: bool) -> String {
             text += &format!("    note: {}: {}\n", row.name, row.why);
         }
     }
-    for (table, rows) in &report.not_yet {
+    for it in &report.not_yet {
         text += &format!(
-            "{table:<16} {rows:>6} found, not imported yet: Postroom has no place for them\n"
+            "{:<16} {:>6} found, not imported yet: Postroom has no place for them\n",
+            it.table, it.rows
         );
+        it.names.iter().for_each(|name| text += &format!("    {name}\n"));
     }
     if dry_run {
         text += "nothing was changed\n";

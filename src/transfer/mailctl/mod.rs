@@ -49,8 +49,19 @@ pub struct Table {
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     pub tables: Vec<Table>,
-    /// Rows of tables for which there is no place yet.
-    pub not_yet: Vec<(String, i64)>,
+    /// Tables for which there is no place yet.
+    pub not_yet: Vec<NotYet>,
+}
+
+/// What has no place yet: somebody has to make it anew once there is one.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotYet {
+    pub table: &'static str,
+    pub rows: i64,
+    /// The names of domains and the addresses of users.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }
 
 impl Table {

@@ -10,6 +10,8 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteRow},
 };
 
+use super::NotYet;
+
 pub struct Key {
     pub name: String,
     pub hash: String,
@@ -42,7 +44,7 @@ pub struct Source {
     pub accounts: Vec<Account>,
     pub suppressions: Vec<Suppression>,
     /// Rows of the tables for which there is no place yet.
-    pub others: Vec<(String, i64)>,
+    pub others: Vec<NotYet>,
 }
 
 /// Reads the file.
@@ -83,8 +85,8 @@ async fn everything(db: &mut SqliteConnection) -> anyhow::Result<Source> {
     for table in ["domains", "users", "mailboxes", "aliases", "webhooks"] {
         if has(table) {
             let count = format!("select count(*) from {table}");
-            let n: i64 = sqlx::query(AssertSqlSafe(count)).fetch_one(&mut *db).await?.try_get(0)?;
-            others.push((table.to_owned(), n));
+            let rows = sqlx::query(AssertSqlSafe(count)).fetch_one(&mut *db).await?.try_get(0)?;
+            others.push(NotYet { table, rows, names: names(db, table).await? });
         }
     }
     Ok(Source {
@@ -93,6 +95,15 @@ async fn everything(db: &mut SqliteConnection) -> anyhow::Result<Source> {
         suppressions: suppressions.iter().map(suppression).collect(),
         others,
     })
+}
+
+async fn names(db: &mut SqliteConnection, table: &str) -> anyhow::Result<Vec<String>> {
+    let rows = match table {
+        "domains" => rows(db, "select name from domains order by name").await?,
+        "users" => rows(db, "select email as name from users order by email").await?,
+        _ => Vec::new(),
+    };
+    Ok(rows.iter().filter_map(|row| text(row, "name")).collect())
 }
 
 async fn rows(db: &mut SqliteConnection, sql: &'static str) -> anyhow::Result<Vec<SqliteRow>> {
