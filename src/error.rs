@@ -1,6 +1,6 @@
 //! Every way an operation can fail, said in the caller's terms.
 //!
-//! This file imports nothing of ours, so anything may import it. It knows no HTTP: the status of
+//! This file imports nothing of ours but the queue's error, so anything may import it. It knows no HTTP: the status of
 //! each variant is one `match` in `http/problem.rs`.
 
 use serde::Serialize;
@@ -60,6 +60,19 @@ pub enum Error {
 pub struct SuppressedRecipient {
     pub address: String,
     pub reason: String,
+}
+
+impl From<postroom_queue::Error> for Error {
+    fn from(error: postroom_queue::Error) -> Self {
+        use postroom_queue::Error::{Database, Refused, Stopping};
+        let (neighbour, source) = match error {
+            Database(error) => return Self::Database(error),
+            Stopping => ("the writer", anyhow::anyhow!("{error}")),
+            // One batch has one error and many callers: each is told what it was in words.
+            Refused(why) => ("the database", anyhow::anyhow!("{why:?}")),
+        };
+        Self::Unavailable { neighbour, source }
+    }
 }
 
 impl Error {

@@ -1,9 +1,9 @@
 //! The map of Postroom, from the ground up.
 //!
 //! * **Ground**: [`error`], [`config`], [`address`], [`secrets`], [`on_unknown`], [`telemetry`],
-//!   [`metrics`], [`database`]; [`outside`] (everything beyond our walls: the SMTP client);
-//!   [`queue`] (durable work), [`upkeep`] (chores), [`events`] (the outbox), [`audit`], [`app`] (what everyone can
-//!   reach), [`http`] (plumbing that knows no feature).
+//!   [`metrics`], [`database`]; two packages of their own in `crates/`, [`outside`] (everything beyond our walls: the
+//!   SMTP client) and [`queue`] (durable work); [`upkeep`] (chores), [`events`] (the outbox), [`audit`], [`app`] (what
+//!   everyone can reach), [`http`] (plumbing that knows no feature).
 //! * **[`accounts`]**: who may come in. The access rules are [`accounts::access`].
 //! * **[`sending`]**: what goes out. Its page is the state machine; read it before its code.
 //! * **[`operate`]**: health and metrics. **[`surface`]**: the API's description.
@@ -12,6 +12,9 @@
 //!   on one machine), [`cli`].
 //!
 //! Imports run down only; `tests/architecture.rs` holds it.
+
+pub use postroom_outside as outside;
+pub use postroom_queue::{self as queue, interval};
 
 pub mod accounts;
 pub mod address;
@@ -25,12 +28,9 @@ pub mod dev;
 pub mod error;
 pub mod events;
 pub mod http;
-pub mod interval;
 pub mod metrics;
 pub mod on_unknown;
 pub mod operate;
-pub mod outside;
-pub mod queue;
 pub mod router;
 pub mod secrets;
 pub mod sending;

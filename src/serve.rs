@@ -50,7 +50,9 @@ pub fn app(config: Config, pools: &Pools) -> App {
     let (lease, poll) = (config.queue.lease, config.queue.poll);
     let metrics = Arc::new(Metrics::new());
     let durable_and_relaxed = (pools.workers.clone(), pools.relaxed.clone());
-    let queue = Queue::new(durable_and_relaxed, lease, poll, metrics.clone());
+    let told = metrics.clone();
+    let claimed = Box::new(move |jobs, took| told.claimed(jobs, took));
+    let queue = Queue::new(durable_and_relaxed, lease, poll, claimed);
     App {
         secrets: config.secrets.ring.clone(),
         config: Arc::new(config),

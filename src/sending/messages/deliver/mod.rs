@@ -34,7 +34,7 @@ use super::{
 use crate::{
     app::App,
     error::Result,
-    queue::{Abandoned, Grouped, Lane, Lease, Step, Work},
+    queue::{Abandoned, Grouped, Lane, Lease, Refusal, Step, Work},
     sending::{pauses, relays::Book},
 };
 
@@ -79,7 +79,7 @@ impl Deliver {
                 async move {
                     let taken = complete::complete(&db, &metrics, &reports).await?;
                     told.tell(reports.iter().map(|it| it.message_id));
-                    Ok(taken)
+                    Result::<_>::Ok(taken)
                 }
             },
         );
@@ -113,7 +113,7 @@ impl Work for Deliver {
         }
     }
 
-    async fn abandoned(&self, conn: &mut PgConnection, jobs: &[Abandoned]) -> Result<()> {
+    async fn abandoned(&self, conn: &mut PgConnection, jobs: &[Abandoned]) -> Result<(), Refusal> {
         let (told, settled) =
             recover::abandoned(conn, jobs, self.app.config.sending.on_unknown).await?;
         // Not committed yet: if that fails, it is done, and counted, again.

@@ -162,7 +162,7 @@ pub(super) async fn release(conn: &mut PgConnection, ids: &[Uuid]) -> Result<()>
     let ended: Vec<Uuid> = ids.iter().copied().filter(|id| !waiting.contains_key(id)).collect();
     let (again, due): (Vec<Uuid>, Vec<DateTime<Utc>>) = waiting.into_iter().unzip();
     queue::end(conn, &ended).await?;
-    queue::again(conn, &again, &due).await
+    Ok(queue::again(conn, &again, &due).await?)
 }
 
 /// When the first waiting recipient of each message is due.
@@ -208,5 +208,5 @@ pub(super) async fn queue_again(conn: &mut PgConnection, ids: &[Uuid]) -> Result
             due: Some(row.due),
         })
         .collect();
-    queue::enqueue(conn, KIND, &jobs).await
+    Ok(queue::enqueue(conn, KIND, &jobs).await?)
 }

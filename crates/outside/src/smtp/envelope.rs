@@ -67,7 +67,7 @@ impl Envelope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outside::smtp::tests::envelope;
+    use crate::smtp::tests::envelope;
 
     #[test]
     fn a_message_at_the_limit_fits_and_one_octet_more_does_not() {

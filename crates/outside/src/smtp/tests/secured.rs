@@ -11,7 +11,7 @@ use rustls::{
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::outside::smtp::{scripted::Script, tls, wire::Wire};
+use crate::smtp::{scripted::Script, tls, wire::Wire};
 
 const BOTH: &[&SupportedProtocolVersion] = &[&TLS12, &TLS13];
 

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use super::*;
-use crate::outside::smtp::scripted::Script;
+use crate::smtp::scripted::Script;
 
 #[tokio::test]
 async fn a_session_opens_and_says_goodbye() {

@@ -93,7 +93,7 @@ impl<W: Work> Crew<W> {
         let leases =
             store::claim(&queue.relaxed, W::KIND, queue.process_id, queue.lease, &lanes, &free)
                 .await?;
-        queue.metrics.claimed(leases.len(), begun.elapsed());
+        (queue.claimed)(leases.len(), begun.elapsed());
         leases.into_iter().for_each(|lease| self.start(lease));
         Ok(next)
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::*;
-use crate::outside::smtp::{Answer, Begun, NotForThisRelay, Reply, scripted::Script};
+use crate::smtp::{Answer, Begun, NotForThisRelay, Reply, scripted::Script};
 
 const MAIL: &str = "MAIL FROM:<me@example.org>";
 

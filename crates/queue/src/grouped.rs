@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Refusal, Result};
 
 /// A place where concurrent callers hand in items that are written together.
 ///
@@ -29,7 +29,7 @@ impl<I, O> Clone for Grouped<I, O> {
 impl<I: Send + Sync + 'static, O: Send + 'static> Grouped<I, O> {
     /// `write` commits a batch and answers for each item, in order. A batch ends at `most` items,
     /// or when the sum of their `weight`s passes `heaviest`; items of one `key` never share a batch.
-    pub fn start<K, F, Fut>(
+    pub fn start<K, F, Fut, E>(
         tasks: &TaskTracker,
         most: usize,
         heaviest: usize,
@@ -40,7 +40,8 @@ impl<I: Send + Sync + 'static, O: Send + 'static> Grouped<I, O> {
     where
         K: Eq + Hash + Send + 'static,
         F: Fn(Arc<Vec<I>>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Vec<O>>> + Send,
+        Fut: Future<Output = Result<Vec<O>, E>> + Send,
+        E: Into<Refusal> + Send,
     {
         let (inbox, mut arrivals) = mpsc::unbounded_channel();
         tasks.spawn(async move {
@@ -79,19 +80,16 @@ impl<I: Send + Sync + 'static, O: Send + 'static> Grouped<I, O> {
     /// Hands in one item and waits for its commit.
     pub async fn put(&self, item: I) -> Result<O> {
         let (caller, answer) = oneshot::channel();
-        let gone = || Error::Unavailable {
-            neighbour: "the writer",
-            source: anyhow::anyhow!("this process is stopping"),
-        };
-        self.inbox.send((item, caller)).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.inbox.send((item, caller)).map_err(|_| Error::Stopping)?;
+        answer.await.map_err(|_| Error::Stopping)?
     }
 }
 
-async fn answer<I, O, F, Fut>(write: &F, items: Vec<I>, callers: Vec<oneshot::Sender<Result<O>>>)
+async fn answer<I, O, F, Fut, E>(write: &F, items: Vec<I>, callers: Vec<oneshot::Sender<Result<O>>>)
 where
     F: Fn(Arc<Vec<I>>) -> Fut,
-    Fut: Future<Output = Result<Vec<O>>>,
+    Fut: Future<Output = Result<Vec<O>, E>>,
+    E: Into<Refusal>,
 {
     let items = Arc::new(items);
     match write(items.clone()).await {
@@ -103,28 +101,20 @@ where
             }
         }
         Err(error) if callers.len() == 1 => {
-            for caller in callers {
-                let _left = caller.send(Err(reword(&error)));
+            if let Some(caller) = callers.into_iter().next() {
+                let _left = caller.send(Err(Error::Refused(error.into())));
             }
         }
         Err(_) => {
             let alone = Arc::into_inner(items).expect("the writer has ended");
             for (item, caller) in alone.into_iter().zip(callers) {
-                let outcome = write(Arc::new(vec![item])).await;
-                let one = outcome.and_then(|mut it| {
-                    it.pop().ok_or_else(|| Error::Unavailable {
-                        neighbour: "the writer",
-                        source: anyhow::anyhow!("no answer for the item"),
-                    })
-                });
-                let _left = caller.send(one);
+                let outcome = write(Arc::new(vec![item])).await.map_err(Into::into);
+                let one = outcome
+                    .and_then(|mut it| it.pop().ok_or_else(|| "no answer for the item".into()));
+                let _left = caller.send(one.map_err(Error::Refused));
             }
         }
     }
-}
-
-fn reword(error: &Error) -> Error {
-    Error::Unavailable { neighbour: "the database", source: anyhow::anyhow!("{error:?}") }
 }
 
 #[cfg(test)]
@@ -149,7 +139,7 @@ mod tests {
                 async move {
                     gate.acquire().await.unwrap().forget();
                     seen.lock().unwrap().push(items.len());
-                    Ok(items.iter().map(|it| it * 2).collect())
+                    Ok::<_, Refusal>(items.iter().map(|it| it * 2).collect())
                 }
             },
         );
@@ -179,7 +169,7 @@ mod tests {
             |_| None::<u32>,
             |items: Arc<Vec<u32>>| async move {
                 match items.contains(&13) {
-                    true => Err(Error::conflict("BAD", "thirteen")),
+                    true => Err("thirteen"),
                     false => Ok(items.to_vec()),
                 }
             },

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 
 use super::*;
-use crate::outside::smtp::{Answer, scripted::Script};
+use crate::smtp::{Answer, scripted::Script};
 
 const MAIL: &str = "MAIL FROM:<me@example.org>";
 const OFFERS: [&[&str]; 2] = [&[], &["PIPELINING"]];

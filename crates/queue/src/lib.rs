@@ -20,23 +20,24 @@
 
 mod bell;
 mod due;
+mod error;
 mod grouped;
+pub mod interval;
 mod keep;
 mod store;
 mod worker;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use crate::{error::Result, metrics::Metrics};
-
 pub use bell::{Bell, Channel, listen};
+pub use error::{Error, Refusal, Result};
 pub use grouped::Grouped;
 pub use keep::{keep, let_go};
 pub use store::{
@@ -117,8 +118,11 @@ pub trait Work: Send + Sync + 'static {
         &self,
         conn: &mut PgConnection,
         jobs: &[Abandoned],
-    ) -> impl Future<Output = Result<()>> + Send;
+    ) -> impl Future<Output = Result<(), Refusal>> + Send;
 }
+
+/// Who is told of each claim: how many jobs, and how long it took.
+pub type Claimed = Box<dyn Fn(usize, Duration) + Send + Sync>;
 
 /// The queue as this process sees it.
 pub struct Queue {
@@ -134,7 +138,7 @@ pub struct Queue {
     pub bell: Bell,
     /// The leases this process works on: lease → job. The heartbeat keeps these.
     held: Mutex<HashMap<Uuid, Uuid>>,
-    metrics: Arc<Metrics>,
+    claimed: Claimed,
     /// When the worker last looked for work, whatever came of it.
     looked: Mutex<Instant>,
 }
@@ -144,7 +148,7 @@ impl Queue {
         (db, relaxed): (PgPool, PgPool),
         lease: Duration,
         poll: Duration,
-        metrics: Arc<Metrics>,
+        claimed: Claimed,
     ) -> Self {
         Self {
             process_id: Uuid::now_v7(),
@@ -154,7 +158,7 @@ impl Queue {
             db,
             relaxed,
             held: Mutex::default(),
-            metrics,
+            claimed,
             looked: Mutex::new(Instant::now()),
         }
     }

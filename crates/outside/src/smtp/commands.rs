@@ -108,7 +108,7 @@ fn utf8_addr_xtext(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outside::smtp::tests::envelope;
+    use crate::smtp::tests::envelope;
 
     fn everything() -> Capabilities {
         Capabilities {

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{Abandoned, Lease, Queue, Work, fence, store};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A job that ended this many processes in a row does not run again.
 const DEADLY: i16 = 3;
@@ -101,7 +101,7 @@ async fn take_back<W: Work>(
         .zip(&dead)
         .map(|(job_id, dead)| Abandoned { job_id: *job_id, dead: *dead })
         .collect();
-    work.abandoned(conn, &told).await
+    work.abandoned(conn, &told).await.map_err(Error::Refused)
 }
 
 /// How long a process waits for others to finish before it runs a suspect job anyway later.
