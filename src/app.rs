@@ -5,7 +5,9 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 
-use crate::{config::Config, metrics::Metrics, queue::Queue, secrets::SecretRing};
+use crate::{
+    config::Config, metrics::Metrics, outside::docker::Engine, queue::Queue, secrets::SecretRing,
+};
 
 /// Cheap to clone: every field is a handle.
 #[derive(Clone)]
@@ -18,6 +20,8 @@ pub struct App {
     pub queue: Arc<Queue>,
     pub secrets: Arc<SecretRing>,
     pub metrics: Arc<Metrics>,
+    /// The one way into a container.
+    pub engine: Arc<Engine>,
 }
 
 impl App {

@@ -52,8 +52,22 @@ pub enum Error {
     /// A neighbour (the database, most of all) does not do its part now; trying again may help.
     #[error("{neighbour} is not available")]
     Unavailable { neighbour: &'static str, source: anyhow::Error },
+    /// A neighbour failed in a way that has a name of its own.
+    #[error("{message}")]
+    Neighbour { failing: Failing, code: &'static str, message: String },
     #[error("the database refused")]
     Database(#[from] sqlx::Error),
+}
+
+/// How a neighbour failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failing {
+    /// It answered, and not with what was asked.
+    Wrong,
+    /// It is not there.
+    Away,
+    /// It is there, and did not answer in time.
+    Late,
 }
 
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]

@@ -31,6 +31,7 @@ fn routes(app: &App, sending: &Sending) -> OpenApiRouter {
         .merge(operate::health::router(app.clone()))
         .merge(operate::ready::router(app.clone()))
         .merge(operate::metrics::router(sending.clone()))
+        .merge(operate::engine::router(app.clone()))
         .merge(accounts::api_keys::router(app.clone()))
         .merge(sending::relays::router(sending.clone()))
         .merge(sending::pauses::router(sending.clone()))

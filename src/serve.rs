@@ -17,6 +17,7 @@ use crate::{
     config::{self, Config},
     database::{self, Pools},
     metrics::Metrics,
+    outside::docker::{Engine, Limits},
     queue::{self, Channel, Queue},
     router,
     sending::{Sending, relays, sandbox},
@@ -53,6 +54,7 @@ pub fn app(config: Config, pools: &Pools) -> App {
     let told = metrics.clone();
     let claimed = Box::new(move |jobs, took| told.claimed(jobs, took));
     let queue = Queue::new(durable_and_relaxed, lease, poll, claimed);
+    let engine = Engine::new(config.docker.place.clone(), Limits::default());
     App {
         secrets: config.secrets.ring.clone(),
         config: Arc::new(config),
@@ -60,6 +62,7 @@ pub fn app(config: Config, pools: &Pools) -> App {
         workers_db: pools.workers.clone(),
         queue: Arc::new(queue),
         metrics,
+        engine: Arc::new(engine),
     }
 }
 
@@ -99,6 +102,7 @@ pub async fn run(
     // However this ends, everything ends.
     let _stop = stop.clone().drop_guard();
     let House { app, sending, tasks: writers, pools, sandbox } = house;
+    let engine = app.engine.clone();
     let tasks = TaskTracker::new();
     let patience = app.config.stop.patience;
     if let Some(listener) = sandbox {
@@ -156,6 +160,8 @@ pub async fn run(
         served.context("the HTTP server failed")?;
         tasks.close();
         tasks.wait().await;
+        // What callers have left behind in a container is being ended.
+        engine.settle().await;
         anyhow::Ok(())
     };
     let out_of_patience = async {

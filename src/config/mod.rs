@@ -26,7 +26,7 @@ pub use database::Database;
 pub use environment::{Environment, environment, machine_name};
 pub use http::Http;
 pub use log::{Log, LogFormat, LogLevel};
-pub use neighbours::{Dns, Docker, DockerEngine};
+pub use neighbours::{Dns, Docker};
 pub use network::RelayNetworks;
 pub use operation::{Dev, Metrics, Ready, Sandbox, Secrets, Stop};
 pub use problem::{Problem, Problems};

@@ -1,6 +1,7 @@
 //! Whom we ask about the world: the DNS, and the Docker engine.
 
 use super::{reader::Reader, value};
+use crate::outside::docker::{ContainerName, Place};
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
@@ -19,19 +20,13 @@ pub struct Dns {
 
 #[derive(Debug, Clone)]
 pub struct Docker {
-    pub engine: DockerEngine,
+    pub place: Place,
     /// Whether an operator named it, or it is only the usual place.
     pub named: bool,
-}
-
-/// Where the Docker engine takes requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DockerEngine {
-    Socket(PathBuf),
-    /// `host:port`, without TLS.
-    Tcp(String),
-    /// `host:port`, with TLS.
-    Tls(String),
+    /// The container of the mail server.
+    pub mailserver: ContainerName,
+    /// Whose state is shown, and who may be restarted: the mail server first, each once.
+    pub containers: Vec<ContainerName>,
 }
 
 impl Dns {
@@ -60,7 +55,20 @@ impl Docker {
             "DOCKER_HOST",
             "docker.host",
             "The Docker engine, as unix:///path, tcp://host:port or https://host:port; wins over the socket.",
-            engine,
+            address,
+        );
+        let verified = r.optional(
+            "DOCKER_TLS_VERIFY",
+            "docker.tls_verify",
+            "Anything but 0 or false: tcp:// means TLS, as for the docker command.",
+            |text| Ok::<_, String>(!matches!(text, "0" | "false")),
+        );
+        let certificates = r.value(
+            "DOCKER_CERT_PATH",
+            "docker.cert_path",
+            "/etc/postroom/docker",
+            "The folder with ca.pem, cert.pem and key.pem for a Docker engine with TLS.",
+            value::parsed::<PathBuf>("a path"),
         );
         let socket = r.optional(
             "DOCKER_SOCKET_PATH",
@@ -68,9 +76,41 @@ impl Docker {
             "The socket of the Docker engine; without it /var/run/docker.sock.",
             value::parsed::<PathBuf>("a path"),
         );
+        let mailserver = r.value(
+            "DMS_CONTAINER_NAME",
+            "docker.mailserver",
+            "mailserver",
+            "The container of the mail server.",
+            container,
+        );
+        let others = r.value(
+            "ENGINE_CONTAINERS",
+            "docker.containers",
+            "",
+            "Further containers whose state is shown and that may be restarted, with commas.",
+            |text| {
+                let names: Vec<String> = value::list("a name")(text)?;
+                names.iter().map(|name| container(name)).collect::<Result<Vec<_>, _>>()
+            },
+        );
         let named = host.is_some() || socket.is_some();
-        let socket = DockerEngine::Socket(socket.unwrap_or_else(|| PathBuf::from(SOCKET)));
-        Self { engine: host.unwrap_or(socket), named }
+        let place = match host {
+            Some(Address::Socket(path)) => Place::Socket(path),
+            Some(Address::Host { host, tls: false }) if verified != Some(true) => {
+                Place::Tcp(with_port(&host, 2375))
+            }
+            Some(Address::Host { host, .. }) => {
+                Place::Tls { host: with_port(&host, 2376), certificates }
+            }
+            None => Place::Socket(socket.unwrap_or_else(|| PathBuf::from(SOCKET))),
+        };
+        let mut containers = vec![mailserver.clone()];
+        others.into_iter().for_each(|name| {
+            if !containers.contains(&name) {
+                containers.push(name);
+            }
+        });
+        Self { place, named, mailserver, containers }
     }
 }
 
@@ -93,19 +133,36 @@ fn selectors(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-fn engine(text: &str) -> Result<DockerEngine, String> {
+/// `DOCKER_HOST`, before it is known whether it means TLS.
+#[derive(Debug, PartialEq)]
+enum Address {
+    Socket(PathBuf),
+    Host { host: String, tls: bool },
+}
+
+fn address(text: &str) -> Result<Address, String> {
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
     let rest = rest.trim_end_matches('/');
-    let with_port = |port: u16| match rest.rsplit_once(':') {
-        Some((_, given)) if given.parse::<u16>().is_ok() => rest.to_owned(),
-        _ => format!("{rest}:{port}"),
-    };
+    let host = |tls| Ok(Address::Host { host: rest.to_owned(), tls });
     match scheme {
-        "unix" if rest.starts_with('/') => Ok(DockerEngine::Socket(PathBuf::from(rest))),
-        "tcp" | "http" if !rest.is_empty() => Ok(DockerEngine::Tcp(with_port(2375))),
-        "https" if !rest.is_empty() => Ok(DockerEngine::Tls(with_port(2376))),
+        "unix" if rest.starts_with('/') => Ok(Address::Socket(PathBuf::from(rest))),
+        "tcp" | "http" if !rest.is_empty() => host(false),
+        "https" if !rest.is_empty() => host(true),
         _ => Err("must be unix:///path, tcp://host:port or https://host:port".to_owned()),
     }
+}
+
+fn with_port(host: &str, usual: u16) -> String {
+    match host.rsplit_once(':') {
+        Some((_, given)) if given.parse::<u16>().is_ok() => host.to_owned(),
+        _ => format!("{host}:{usual}"),
+    }
+}
+
+/// A name as Docker allows them.
+fn container(text: &str) -> Result<ContainerName, String> {
+    let name = ContainerName::parse(text);
+    name.ok_or_else(|| format!("{text:?} is not the name of a container"))
 }
 
 #[cfg(test)]
@@ -122,12 +179,40 @@ mod tests {
 
     #[test]
     fn an_engine_is_a_socket_or_a_host() {
-        assert_eq!(engine("unix:///run/d.sock"), Ok(DockerEngine::Socket("/run/d.sock".into())));
-        assert_eq!(engine("tcp://proxy"), Ok(DockerEngine::Tcp("proxy:2375".to_owned())));
-        assert_eq!(engine("tcp://proxy:1/"), Ok(DockerEngine::Tcp("proxy:1".to_owned())));
-        assert_eq!(engine("https://h"), Ok(DockerEngine::Tls("h:2376".to_owned())));
+        assert_eq!(address("unix:///run/d.sock"), Ok(Address::Socket("/run/d.sock".into())));
+        let host = |text| match address(text) {
+            Ok(Address::Host { host, tls }) => (with_port(&host, 2375), tls),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(host("tcp://proxy"), ("proxy:2375".to_owned(), false));
+        assert_eq!(host("tcp://proxy:1/"), ("proxy:1".to_owned(), false));
+        assert_eq!(host("https://h"), ("h:2375".to_owned(), true));
         for wrong in ["", "tcp://", "proxy:2375", "unix://relative", "ssh://host"] {
-            assert!(engine(wrong).is_err(), "{wrong}");
+            assert!(address(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn tls_is_meant_as_the_docker_command_means_it() {
+        let read = |pairs: &[(&str, &str)]| {
+            let env = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
+            let (env, none) = (env.collect(), super::super::Environment::new());
+            Docker::read(&mut Reader::new(&env, None, &none))
+        };
+        let plain = read(&[("DOCKER_HOST", "tcp://h"), ("DOCKER_TLS_VERIFY", "0")]);
+        assert_eq!(plain.place, Place::Tcp("h:2375".to_owned()));
+        let tls = read(&[
+            ("DOCKER_HOST", "tcp://h"),
+            ("DOCKER_TLS_VERIFY", "1"),
+            ("DOCKER_CERT_PATH", "/certs"),
+        ]);
+        let certificates = PathBuf::from("/certs");
+        assert_eq!(tls.place, Place::Tls { host: "h:2376".to_owned(), certificates });
+        let names = |pairs: &[_]| -> Vec<String> {
+            read(pairs).containers.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(names(&[]), ["mailserver"]);
+        let named = [("DMS_CONTAINER_NAME", "mail"), ("ENGINE_CONTAINERS", "nginx, mail,nginx")];
+        assert_eq!(names(&named), ["mail", "nginx"]);
     }
 }

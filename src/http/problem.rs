@@ -10,7 +10,7 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::{Error, Issue, SuppressedRecipient};
+use crate::error::{Error, Failing, Issue, SuppressedRecipient};
 
 /// The body of every answer that is not a success.
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,6 +65,15 @@ pub fn of(error: Error) -> (StatusCode, Problem) {
         }
         Error::UnsupportedMedia(_) => {
             (StatusCode::UNSUPPORTED_MEDIA_TYPE, Problem::new("UNSUPPORTED_MEDIA_TYPE", text))
+        }
+        Error::Neighbour { failing, code, .. } => {
+            tracing::warn!(code, error = text, "a neighbour failed");
+            let status = match failing {
+                Failing::Wrong => StatusCode::BAD_GATEWAY,
+                Failing::Away => StatusCode::SERVICE_UNAVAILABLE,
+                Failing::Late => StatusCode::GATEWAY_TIMEOUT,
+            };
+            (status, Problem::new(code, text))
         }
         Error::Unavailable { source, .. } => unavailable(text, &*source),
         Error::Database(sqlx::Error::Database(refusal)) if is_about_data(&*refusal) => (

@@ -1,6 +1,7 @@
 //! For whoever runs Postroom: is it well, and how much is there to do.
 
 pub mod doctor;
+pub mod engine;
 pub mod health;
 pub mod metrics;
 pub mod probe;

@@ -90,7 +90,8 @@ async fn the_readme_sets_it_up_backs_it_up_and_upgrades_it() {
         "{mail}"
     );
     assert!(it.folder.path().join("postroom.dump").metadata().unwrap().len() > 10_000);
-    it.proxy_permits_two_questions().await;
+    it.proxy_permits_what_is_needed().await;
+    it.postroom_reaches_the_containers().await;
     let stopped = it.bash("docker compose stop && docker compose down -v").await;
     assert!(stopped.0, "{}", stopped.1);
 }
@@ -132,6 +133,16 @@ impl Set {
         fs::write(here.join(".env.example"), env).unwrap();
         fs::copy(root.join("Dockerfile"), engine.program.path().join("Dockerfile")).unwrap();
         let set = Self { engine, project, folder };
+        // The names of containers are the machine's, so those of this test are its own.
+        let rules = set.folder.path().join("deploy/socket-proxy/haproxy.cfg");
+        let named = fs::read_to_string(&rules)
+            .unwrap()
+            .replace("(mailserver|nginx)", &format!("{}-(mailserver|nginx)", set.project))
+            .replace(
+                "/containers/mailserver/",
+                &format!("/containers/{}/", set.container("mailserver")),
+            );
+        fs::write(&rules, named).unwrap();
         fs::write(here_override(&set), set.overrides().to_string()).unwrap();
         set
     }
@@ -145,12 +156,14 @@ impl Set {
                 "image": self.engine.name("postroom"),
                 "build": { "context": self.engine.program.path(), "target": "prebuilt", "network": "host",
                            "args": { "BASE": self.engine.name("base") } },
-                "environment": { "SSL_CERT_FILE": "/run/authority.pem" },
+                "environment": { "SSL_CERT_FILE": "/run/authority.pem",
+                                 "DMS_CONTAINER_NAME": self.container("mailserver"),
+                                 "ENGINE_CONTAINERS": self.container("nginx") },
                 "volumes": ["./certificates/live/postroom/fullchain.pem:/run/authority.pem:ro"] },
             "postgres": { "image": standin, "command": ["postgres.bash"] },
             "mailserver": { "image": standin, "command": ["mailserver.bash"],
                             "container_name": self.container("mailserver") },
-            "nginx": { "image": standin },
+            "nginx": { "image": standin, "container_name": self.container("nginx") },
             "socket-proxy": { "image": standin, "volumes": [format!("{socket}:/var/run/docker.sock:ro")] } } })
     }
 
@@ -219,8 +232,33 @@ impl Set {
         logs
     }
 
+    /// Through the proxy, from inside the production image.
+    async fn postroom_reaches_the_containers(&self) {
+        let (_, said) = self.bash("docker compose exec -T postroom postroom doctor --json").await;
+        let of = |check: &str, subject: &str| {
+            let document = &said[said.find("\n{").expect("a document")..];
+            let mut documents = serde_json::Deserializer::from_str(document).into_iter::<Value>();
+            let findings = documents.next().unwrap().unwrap();
+            let all = findings["checks"].as_array().unwrap();
+            let wanted = |it: &&Value| {
+                it["check"] == check && (subject.is_empty() || it["subject"] == subject)
+            };
+            all.iter().find(wanted).unwrap_or_else(|| panic!("{check} {subject}: {said}"))["state"]
+                .clone()
+        };
+        let (mailserver, nginx) = (self.container("mailserver"), self.container("nginx"));
+        for (check, subject) in [
+            ("docker", ""),
+            ("container", &mailserver),
+            ("container", &nginx),
+            ("exec", &mailserver),
+        ] {
+            assert_eq!(of(check, subject), "ok", "{check} {subject}: {said}");
+        }
+    }
+
     /// From beside the proxy itself: what it passes on, and what it refuses.
-    async fn proxy_permits_two_questions(&self) {
+    async fn proxy_permits_what_is_needed(&self) {
         let name = format!("name={}.socket-proxy", self.project);
         let proxy = self.engine.run(&["ps", "-q", "--filter", &name]).await;
         let ask = async |method: &str, path: &str| {
@@ -242,26 +280,40 @@ impl Set {
         for path in ["/_ping", "/version", "/v1.41/version"] {
             assert_eq!(ask("GET", path).await, "200", "{path}");
         }
-        // The engine's own answer: the container has another name in this test.
-        assert_eq!(ask("GET", "/v1.41/containers/mailserver/json").await, "404");
+        let (mailserver, nginx) = (self.container("mailserver"), self.container("nginx"));
+        for path in [&mailserver, &nginx].map(|it| format!("/v1.41/containers/{it}/json")) {
+            assert_eq!(ask("GET", &path).await, "200", "{path}");
+        }
+        // The engine's own answers: these commands do not exist.
+        let id = "0".repeat(64);
+        assert_eq!(ask("GET", &format!("/exec/{id}/json")).await, "404");
+        assert_eq!(ask("POST", &format!("/exec/{id}/start")).await, "400");
         for (method, path) in [
             ("POST", "/version"),
             ("GET", "/info"),
             ("GET", "/containers/json"),
             ("GET", "/images/json"),
             ("GET", "/containers/postroom/json"),
-            ("GET", "/containers/mailserver/json/../../../info"),
+            ("GET", "/containers/MAILSERVER/json/../../../info"),
             ("GET", "//version"),
             ("GET", "/%76ersion"),
-            ("POST", "/containers/mailserver/json"),
-            ("POST", "/containers/mailserver/exec"),
-            ("POST", "/containers/mailserver/restart"),
+            ("POST", "/containers/MAILSERVER/json"),
+            ("GET", "/containers/MAILSERVER/exec"),
+            ("GET", "/containers/MAILSERVER/restart"),
+            ("POST", "/containers/MAILSERVER/stop"),
+            ("POST", "/containers/MAILSERVER/../postroom/restart"),
+            ("POST", "/containers/NGINX/exec"),
+            ("POST", "/containers/postroom/exec"),
+            ("POST", "/containers/postroom/restart"),
+            ("GET", "/containers/MAILSERVER/logs"),
+            ("POST", "/exec/x/start"),
+            ("DELETE", "/containers/MAILSERVER"),
             ("POST", "/v1.41/containers/create"),
-            ("PUT", "/containers/mailserver/archive?path=/"),
-            ("DELETE", "/containers/mailserver"),
+            ("PUT", "/containers/MAILSERVER/archive?path=/"),
             ("DELETE", "/version"),
         ] {
-            assert_eq!(ask(method, path).await, "403", "{method} {path}");
+            let path = path.replace("MAILSERVER", &mailserver).replace("NGINX", &nginx);
+            assert_eq!(ask(method, &path).await, "403", "{method} {path}");
         }
     }
 }

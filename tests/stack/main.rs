@@ -7,6 +7,7 @@ mod container;
 #[path = "../shared/database.rs"]
 mod database;
 mod dev;
+mod docker;
 mod engine;
 mod faults;
 mod house;

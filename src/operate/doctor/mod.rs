@@ -47,10 +47,10 @@ pub async fn examine(patient: &Patient) -> Vec<Check> {
                 false => vec![Check::skipped("database", "its address is not known")],
             }
         },
-        engine::check(&app.config.docker),
+        engine::checks(&app.config.docker),
     );
     checks.extend(of_database);
-    checks.push(of_engine);
+    checks.extend(of_engine);
     checks
 }
 

@@ -1,4 +1,4 @@
-//! What surrounds a Postroom and its work: the DNS, the Docker engine, the queue, what is held.
+//! What surrounds a Postroom and its work: the DNS, the queue, what is held.
 
 use super::{Setup, dns, dns::Said, good_zone};
 
@@ -79,20 +79,4 @@ async fn held_unknowns_dead_jobs_and_a_stuck_queue_are_told() {
 
     setup.sql("insert into paused_scopes (scope, value, paused_by) values ('sender_domain', 'example.com', 'x')").await;
     setup.examine().await.is("queue", "", "warn", "due for", "resume it");
-}
-
-#[tokio::test]
-async fn a_docker_engine_that_does_not_answer_is_told() {
-    let mut setup = Setup::new().await;
-    setup.good_relay().await;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("docker.sock");
-    let _mute = tokio::net::UnixListener::bind(&path).unwrap();
-    setup.env.remove("DOCKER_HOST");
-    setup.set("DOCKER_SOCKET_PATH", path.to_str().unwrap());
-    let findings = setup.examine().await;
-    findings.is("docker", "", "fail", "does not answer", "restart");
-    findings.only(&["docker"]);
-    setup.set("DOCKER_SOCKET_PATH", folder.path().join("none").to_str().unwrap());
-    setup.examine().await.is("docker", "", "fail", "cannot be reached", "start the Docker engine");
 }
