@@ -6,7 +6,8 @@
 //!   everyone can reach), [`http`] (plumbing that knows no feature).
 //! * **[`accounts`]**: who may come in. The access rules are [`accounts::access`].
 //! * **[`sending`]**: what goes out. Its page is the state machine; read it before its code.
-//! * **[`operate`]**: health and metrics. **[`surface`]**: the API's description.
+//! * **[`retention`]**: what is kept for a time, and then forgotten.
+//! * **[`operate`]**: health, metrics, the doctor, containers. **[`surface`]**: the API's description.
 //! * **[`transfer`]**: what an operator brings along from elsewhere.
 //! * **The roof**: [`router`] (table of contents), [`background`] (timetable), [`serve`] (start and stop), [`dev`] (everything
 //!   on one machine), [`cli`].
@@ -31,6 +32,7 @@ pub mod http;
 pub mod metrics;
 pub mod on_unknown;
 pub mod operate;
+pub mod retention;
 pub mod router;
 pub mod secrets;
 pub mod sending;

@@ -19,6 +19,7 @@ use crate::{
     metrics::Metrics,
     outside::docker::{Engine, Limits},
     queue::{self, Channel, Queue},
+    retention::Retention,
     router,
     sending::{Sending, relays, sandbox},
     telemetry,
@@ -28,6 +29,7 @@ use crate::{
 pub struct House {
     pub app: App,
     pub sending: Sending,
+    pub retention: Retention,
     /// What the sending spawned: it writes for requests and workers, and ends after them.
     tasks: TaskTracker,
     pools: Pools,
@@ -89,7 +91,8 @@ pub async fn open(config: Config, migrate: bool) -> anyhow::Result<House> {
     } else {
         None
     };
-    Ok(House { app, sending, tasks, pools, sandbox })
+    let retention = Retention::new(app.clone(), background::classes(&app.config));
+    Ok(House { app, sending, retention, tasks, pools, sandbox })
 }
 
 /// Serves until told to stop; then takes nothing new, and waits for what is under way as long as
@@ -101,7 +104,7 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     // However this ends, everything ends.
     let _stop = stop.clone().drop_guard();
-    let House { app, sending, tasks: writers, pools, sandbox } = house;
+    let House { app, sending, retention, tasks: writers, pools, sandbox } = house;
     let engine = app.engine.clone();
     let tasks = TaskTracker::new();
     let patience = app.config.stop.patience;
@@ -129,7 +132,7 @@ pub async fn run(
         }
     });
 
-    background::chores(&app, &tasks, &stop);
+    background::chores(&app, &retention, &tasks, &stop);
 
     let kept_until = CancellationToken::new();
     let (queue, work) = (app.queue.clone(), sending.work.clone());
@@ -145,8 +148,8 @@ pub async fn run(
         }
     });
 
-    let service =
-        router::router(&app, &sending).into_make_service_with_connect_info::<SocketAddr>();
+    let service = router::router(&app, &sending, &retention)
+        .into_make_service_with_connect_info::<SocketAddr>();
     // Small answers must not wait for the acknowledgement of earlier ones.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     let served = axum::serve(listener, service)
@@ -175,7 +178,7 @@ pub async fn run(
             return queue::let_go(&left).await.context("the work under way could not be handed back");
         }
     }
-    drop((sending, app));
+    drop((sending, retention, app));
     writers.close();
     // Nobody waits for what they write any more; this only lets them end in order.
     let _ = tokio::time::timeout(Duration::from_millis(500), writers.wait()).await;

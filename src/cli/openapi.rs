@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use tokio_util::task::TaskTracker;
 
-use crate::{config::Config, database, router, secrets::SecretRing, sending::Sending, serve};
+use crate::{
+    background, config::Config, database, retention::Retention, router, secrets::SecretRing,
+    sending::Sending, serve,
+};
 
 /// The document of everything, the sandbox too. Needs no database: nothing is asked of it.
 pub fn openapi(file: Option<PathBuf>) -> anyhow::Result<()> {
@@ -19,7 +22,8 @@ pub fn openapi(file: Option<PathBuf>) -> anyhow::Result<()> {
     let pools = database::pools(&config.database)?;
     let app = serve::app(config, &pools);
     let sending = Sending::idle(&app, &TaskTracker::new());
-    let mut text = router::openapi(&app, &sending).to_pretty_json()?;
+    let retention = Retention::new(app.clone(), background::classes(&app.config));
+    let mut text = router::openapi(&app, &sending, &retention).to_pretty_json()?;
     text.push('\n');
     match file {
         Some(file) => std::fs::write(&file, text)

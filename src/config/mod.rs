@@ -16,6 +16,7 @@ mod operation;
 mod problem;
 mod queue;
 mod reader;
+mod retention;
 mod salvage;
 mod sending;
 mod show;
@@ -32,6 +33,7 @@ pub use operation::{Dev, Metrics, Ready, Sandbox, Secrets, Stop};
 pub use problem::{Problem, Problems};
 pub use queue::Queue;
 pub use reader::{Origin, Shown};
+pub use retention::Retention;
 pub use salvage::{Salvaged, salvage};
 pub use sending::{Sending, SmtpDeadlines};
 pub use show::{documentation, print};
@@ -52,6 +54,7 @@ pub struct Config {
     pub metrics: Metrics,
     pub ready: Ready,
     pub stop: Stop,
+    pub retention: Retention,
     pub sandbox: Sandbox,
     pub dns: Dns,
     pub docker: Docker,
@@ -111,6 +114,7 @@ pub fn explain(env: &Environment, file: Option<&str>, generated: &Environment) -
     let metrics = Metrics::read(&mut reader);
     let ready = Ready::read(&mut reader);
     let stop = Stop::read(&mut reader);
+    let retention = Retention::read(&mut reader);
     let sandbox = Sandbox::read(&mut reader);
     let dns = Dns::read(&mut reader);
     let docker = Docker::read(&mut reader);
@@ -129,6 +133,7 @@ pub fn explain(env: &Environment, file: Option<&str>, generated: &Environment) -
                 metrics,
                 ready,
                 stop,
+                retention,
                 sandbox,
                 dns,
                 docker,

@@ -23,7 +23,7 @@ use prometheus_client::{
 };
 
 pub use sending::{Attempt, Sending};
-pub use snapshot::{Breaker, Chore, Kind, Pool, Relay, Snapshot, Work};
+pub use snapshot::{Breaker, Chore, Kept, Kind, Pool, Relay, Snapshot, Work};
 
 /// The name before every metric of ours; those of the process carry the usual names.
 const PREFIX: &str = "postroom";
@@ -49,6 +49,7 @@ pub struct Metrics {
     pub sending: Sending,
     claims: Histogram,
     claimed: Counter,
+    forgotten: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
 impl Default for Metrics {
@@ -72,13 +73,21 @@ impl Metrics {
             claims.clone(),
         );
         registry.register("queue_claimed", "Jobs that this process has claimed", claimed.clone());
-        Self { registry, http, sending, claims, claimed }
+        let forgotten = Family::default();
+        let help = "What retention has forgotten";
+        registry.register("retention_deleted", help, Family::clone(&forgotten));
+        Self { registry, http, sending, claims, claimed, forgotten }
     }
 
     /// The database handed out so many jobs.
     pub fn claimed(&self, jobs: usize, took: Duration) {
         self.claims.observe(took.as_secs_f64());
         self.claimed.inc_by(u64::try_from(jobs).unwrap_or(0));
+    }
+
+    /// Retention has forgotten so many rows of a class.
+    pub fn forgotten(&self, class: &'static str, rows: u64) {
+        self.forgotten.get_or_create(&[("class", class)]).inc_by(rows);
     }
 
     /// Everything, as OpenMetrics text.

@@ -1,6 +1,6 @@
 //! What is true at the moment of a scrape.
 
-use std::{borrow::Cow, sync::atomic::AtomicU64};
+use std::{borrow::Cow, sync::atomic::AtomicU64, time::Duration};
 
 use prometheus_client::{
     metrics::{family::Family, gauge::Gauge},
@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub relays: Vec<Relay>,
     /// None while the database does not answer.
     pub work: Option<Work>,
+    /// What is kept for a time.
+    pub kept: Vec<Kept>,
 }
 
 /// A pool of database connections.
@@ -72,6 +74,20 @@ pub struct Kind {
     pub oldest_seconds: f64,
 }
 
+/// A class of data that is kept for a time.
+#[derive(Debug)]
+pub struct Kept {
+    pub class: &'static str,
+    /// None for ever.
+    pub window: Option<Duration>,
+    /// On the disk, with indexes.
+    pub bytes: i64,
+    /// As the database estimates them.
+    pub rows: i64,
+    /// When the oldest came, in seconds before now; none if there is none.
+    pub oldest_seconds: Option<f64>,
+}
+
 /// A chore's last round.
 #[derive(Debug)]
 pub struct Chore {
@@ -115,6 +131,7 @@ impl Snapshot {
         shown.one("database_up", "Whether the database answers", up);
         self.pools(&mut shown);
         self.relays(&mut shown);
+        self.kept(&mut shown);
         if let Some(work) = &self.work {
             work.queue(&mut shown);
             work.rest(&mut shown);
@@ -132,6 +149,19 @@ impl Snapshot {
         shown.many("database_pool_connections", "Database connections open", states);
         let most = self.pools.iter().map(|it| ([("pool", it.name.into())], f64::from(it.most)));
         shown.many("database_pool_connections_max", "Database connections at most", most);
+    }
+
+    fn kept(&self, shown: &mut Shown) {
+        let class = |it: &Kept| [("class", Cow::Borrowed(it.class))];
+        let bytes = self.kept.iter().map(|it| (class(it), number(it.bytes)));
+        shown.many("retention_bytes", "Size on the disk, with indexes", bytes);
+        let rows = self.kept.iter().map(|it| (class(it), number(it.rows)));
+        shown.many("retention_rows", "Rows, as the database estimates them", rows);
+        let oldest = self.kept.iter().filter_map(|it| Some((class(it), it.oldest_seconds?)));
+        shown.many("retention_oldest_seconds", "How old the oldest row is", oldest);
+        let window = |it: &Kept| Some((class(it), it.window?.as_secs_f64()));
+        let windows = self.kept.iter().filter_map(window);
+        shown.many("retention_window_seconds", "How long it is kept after its end", windows);
     }
 
     fn relays(&self, shown: &mut Shown) {

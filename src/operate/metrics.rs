@@ -18,6 +18,7 @@ use crate::{
     error::{Error, Result},
     http::problem::Problem,
     metrics::{Breaker, Kind, Pool, Relay, Snapshot, Work},
+    retention::Retention,
     secrets::same_secret,
     sending::{
         Sending, messages,
@@ -30,8 +31,16 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-pub fn router(sending: Sending) -> OpenApiRouter {
-    OpenApiRouter::new().routes(routes!(metrics)).with_state(sending)
+pub fn router(sending: Sending, retention: Retention) -> OpenApiRouter {
+    let asked = Asked { sending, retention };
+    OpenApiRouter::new().routes(routes!(metrics)).with_state(asked)
+}
+
+/// Who is asked at a scrape.
+#[derive(Clone)]
+struct Asked {
+    sending: Sending,
+    retention: Retention,
 }
 
 /// What is counted, as OpenMetrics text. Needs the bearer token of `METRICS_TOKEN`, unless
@@ -42,21 +51,24 @@ pub fn router(sending: Sending) -> OpenApiRouter {
         (status = 401, body = Problem),
         (status = 404, body = Problem, description = "neither a token nor METRICS_PUBLIC is set"),
     ))]
-async fn metrics(State(sending): State<Sending>, headers: HeaderMap) -> Result<impl IntoResponse> {
+async fn metrics(State(asked): State<Asked>, headers: HeaderMap) -> Result<impl IntoResponse> {
+    let Asked { sending, retention } = asked;
     let app = &sending.app;
     if !may_read(&app.config.metrics, &headers) {
         let is_there = app.config.metrics.token.is_some();
         return Err(if is_there { Error::Unauthenticated } else { Error::NotFound("Route") });
     }
-    let work = match tokio::time::timeout(PATIENCE, work(app)).await {
-        Ok(Ok(work)) => Some(work),
+    let of_database = async { Ok::<_, Error>((work(app).await?, retention.kept().await?)) };
+    let (work, kept) = match tokio::time::timeout(PATIENCE, of_database).await {
+        Ok(Ok((work, kept))) => (Some(work), kept),
         Ok(Err(error)) => {
             tracing::warn!(%error, "the metrics are shown without the database");
-            None
+            (None, Vec::new())
         }
-        Err(_) => None,
+        Err(_) => (None, Vec::new()),
     };
-    let text = app.metrics.render(&Snapshot { pools: pools(app), relays: relays(&sending), work });
+    let (pools, relays) = (pools(app), relays(&sending));
+    let text = app.metrics.render(&Snapshot { pools, relays, work, kept });
     Ok(([(header::CONTENT_TYPE, TYPE)], text))
 }
 

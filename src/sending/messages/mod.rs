@@ -35,7 +35,7 @@ pub use request::{
 };
 pub use routes::router;
 pub use state::{Learnt, RecipientState};
-pub use store::addressed;
+pub use store::{addressed, retained};
 pub use test_address::TestAddress;
 
 /// The kind of a message's job. Stored in every row: rename only with a migration.

@@ -15,7 +15,7 @@ use uuid::Uuid;
 pub use listener::listen;
 pub use routes::router;
 pub use session::Received;
-pub use store::{count_to, erase_to, keep};
+pub use store::{count, count_to, erase_to, forget, keep, oldest};
 
 /// A message that the sandbox received.
 #[derive(Debug, Serialize, ToSchema)]

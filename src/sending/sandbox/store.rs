@@ -1,11 +1,13 @@
 //! The SQL of `sandbox_messages`. Whoever is no reader sees what its own key sent.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::session::Received;
-use crate::{accounts::access::Sees, error::Result};
+use crate::{accounts::access::Sees, error::Result, interval::interval};
 
 #[derive(Debug, Clone)]
 pub struct Row {
@@ -95,4 +97,54 @@ pub async fn count_to(db: &PgPool, spellings: &[String]) -> Result<i64> {
 pub async fn erase_to(conn: &mut PgConnection, spellings: &[String]) -> Result<u64> {
     let done = sqlx::query!("delete from sandbox_messages where rcpt_to && $1", spellings);
     Ok(done.execute(conn).await?.rows_affected())
+}
+
+/// Forgets at most so many messages older than this, from behind a key on; the key of the last.
+pub async fn forget(
+    conn: &mut PgConnection,
+    age: Duration,
+    behind: Uuid,
+    most: i64,
+) -> Result<(u64, Option<Uuid>)> {
+    let gone = sqlx::query!(
+        r#"with old as (
+               select sandbox_message_id from sandbox_messages
+               where sandbox_message_id > $2 and sandbox_message_id < v7_floor(now() - $1::interval)
+                 and received_at < clock_timestamp() - $1::interval
+               order by sandbox_message_id limit $3
+               for update skip locked
+           ), gone as (
+               delete from sandbox_messages using old where sandbox_messages.sandbox_message_id = old.sandbox_message_id
+           )
+           select count(*) as "n!", (array_agg(sandbox_message_id order by sandbox_message_id desc))[1] as last from old"#,
+        interval(age),
+        behind,
+        most,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok((gone.n.unsigned_abs(), gone.last))
+}
+
+/// How many messages are older than this, counted up to `most`.
+pub async fn count(conn: &mut PgConnection, age: Duration, most: i64) -> Result<i64> {
+    let n = sqlx::query_scalar!(
+        r#"select count(*) as "n!" from (
+               select from sandbox_messages where sandbox_message_id < v7_floor(now() - $1::interval)
+                 and received_at < clock_timestamp() - $1::interval limit $2
+           ) as old"#,
+        interval(age),
+        most,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(n)
+}
+
+/// When the oldest came.
+pub async fn oldest(conn: &mut PgConnection) -> Result<Option<DateTime<Utc>>> {
+    let oldest = sqlx::query_scalar!(
+        "select received_at from sandbox_messages order by sandbox_message_id limit 1"
+    );
+    Ok(oldest.fetch_optional(conn).await?)
 }

@@ -198,6 +198,11 @@ impl TestApp {
         }
     }
 
+    /// Statements beside the application.
+    pub async fn sql(&self, text: &str) {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(text.to_owned())).execute(&self.db).await.unwrap();
+    }
+
     /// The answer to this query, once it is so.
     pub async fn counted(&self, sql: &'static str, wanted: i64) {
         let deadline = tokio::time::Instant::now() + PATIENCE;

@@ -89,9 +89,3 @@ async fn last_words(conn: &mut sqlx::PgConnection, ids: &[Uuid]) -> Result<()> {
     .await?;
     Ok(())
 }
-
-/// Forgets idempotency keys whose day is over.
-pub async fn forget_keys(db: &PgPool) -> Result<()> {
-    sqlx::query!("delete from idempotency_keys where expires_at < now()").execute(db).await?;
-    Ok(())
-}

@@ -18,6 +18,7 @@ pub mod mark;
 pub mod read;
 pub mod recover;
 pub mod resolve;
+pub mod retained;
 pub mod retry;
 pub mod schedule;
 pub mod settle;
