@@ -5,7 +5,7 @@ SHELL := /bin/bash
 FAST := $(filter-out stack,$(basename $(notdir $(wildcard tests/*.rs))) \
 	$(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
 
-.PHONY: help setup dev run build test test-fast lint fmt sqlx
+.PHONY: help setup dev run build test test-fast bench-retention lint fmt sqlx
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ test: setup ## Run all tests
 
 test-fast: setup ## Run the tests that need no mail server
 	.ci/with-postgres cargo test --locked --lib --bins $(addprefix --test ,$(FAST))
+
+bench-retention: setup ## Measure what sending feels of retention (minutes; ratios of one run)
+	WITH_POSTGRES_DURABLE=1 .ci/with-postgres cargo bench --locked --bench retention
 
 lint: setup ## Check format, lints, documentation, query metadata and dependencies
 	cargo fmt --check

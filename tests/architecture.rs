@@ -215,3 +215,29 @@ fn each_source(f: &mut impl FnMut(&Path, &str)) {
     visit(Path::new("src"), f);
     visit(Path::new("crates"), f);
 }
+
+/// The description of the API knows its shapes by name alone: of two with one name, one is lost.
+#[test]
+fn no_two_shapes_of_the_api_have_one_name() {
+    let (mut known, mut twice) = (BTreeSet::new(), Vec::new());
+    each_source(&mut |path, text| {
+        for part in text.split("#[derive(").skip(1) {
+            let Some((derived, rest)) = part.split_once(")]") else { continue };
+            if !derived.contains("ToSchema") {
+                continue;
+            }
+            let (head, _) = rest.split_once(['{', ';']).unwrap_or_default();
+            let named = head.split_once("schema(as = ").map(|(_, it)| it);
+            let word = |text: &str| {
+                text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap().to_owned()
+            };
+            let declared =
+                head.split_once("struct ").or(head.split_once("enum ")).map(|(_, it)| it);
+            let name = word(named.or(declared).unwrap());
+            if !known.insert(name.clone()) {
+                twice.push(format!("{name} in {}", path.display()));
+            }
+        }
+    });
+    assert!(known.len() > 30 && twice.is_empty(), "{twice:?}");
+}

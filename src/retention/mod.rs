@@ -37,7 +37,7 @@ use crate::{
 
 pub use routes::router;
 pub use run::CHORE;
-pub use view::{Report, Retained, Run, RunState};
+pub use view::{Forgotten, Retained, RetentionRun, RetentionRunState};
 
 /// An answer of a class's owner.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
@@ -87,7 +87,7 @@ impl Retention {
     }
 
     /// Asks for a run now. It begins at once if this process lives, else with the next.
-    pub async fn ask(&self, who: &Who) -> Result<Run> {
+    pub async fn ask(&self, who: &Who) -> Result<RetentionRun> {
         let asked = store::ask(&self.app.db, who).await?;
         let run = asked.ok_or_else(|| {
             Error::conflict("RETENTION_RUNNING", "a run is under way, or about to begin")

@@ -10,7 +10,7 @@ use super::{
     Class,
     pace::Pace,
     store,
-    view::{Report, RunState},
+    view::{Forgotten, RetentionRunState},
 };
 use crate::{
     app::App,
@@ -35,15 +35,15 @@ pub(super) async fn run(app: &App, classes: &[Class], stop: &CancellationToken) 
             tracing::warn!(class = class.name, %error, "what is over could not be forgotten");
         }
         let error = ended.err().map(|error| said(&error));
-        log.ended.push(Report { class: class.name.to_owned(), deleted, error });
+        log.ended.push(Forgotten { class: class.name.to_owned(), deleted, error });
         if stop.is_cancelled() {
-            return store::end(db, log.id, RunState::Stopped, &log.ended).await;
+            return store::end(db, log.id, RetentionRunState::Stopped, &log.ended).await;
         }
     }
     let failed = log.ended.iter().find(|it| it.error.is_some());
-    let state = if failed.is_none() { RunState::Done } else { RunState::Failed };
+    let state = if failed.is_none() { RetentionRunState::Done } else { RetentionRunState::Failed };
     store::end(db, log.id, state, &log.ended).await?;
-    let Some(Report { class, error: Some(error), .. }) = failed else { return Ok(()) };
+    let Some(Forgotten { class, error: Some(error), .. }) = failed else { return Ok(()) };
     let source = anyhow::anyhow!("retention of {class} failed: {error}");
     Err(Error::Unavailable { neighbour: "the database", source })
 }
@@ -52,7 +52,7 @@ pub(super) async fn run(app: &App, classes: &[Class], stop: &CancellationToken) 
 struct Log<'a> {
     db: &'a PgPool,
     id: Uuid,
-    ended: Vec<Report>,
+    ended: Vec<Forgotten>,
     /// When it was last written down.
     told: Instant,
 }
@@ -64,7 +64,7 @@ impl Log<'_> {
             return Ok(());
         }
         self.told = Instant::now();
-        let now = Report { class: class.name.to_owned(), deleted, error: None };
+        let now = Forgotten { class: class.name.to_owned(), deleted, error: None };
         store::progress(self.db, self.id, &[&self.ended[..], &[now]].concat()).await
     }
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     Class,
-    view::{Report, Run, RunState},
+    view::{Forgotten, RetentionRun, RetentionRunState},
 };
 use crate::{
     audit::{self, Who},
@@ -49,13 +49,13 @@ pub(super) fn may_pass(error: &Error) -> bool {
 }
 
 /// Asks for a run; none if one is open.
-pub(super) async fn ask(db: &PgPool, who: &Who) -> Result<Option<Run>> {
+pub(super) async fn ask(db: &PgPool, who: &Who) -> Result<Option<RetentionRun>> {
     let mut tx = db.begin().await?;
     let asked = sqlx::query_as!(
-        Run,
+        RetentionRun,
         r#"insert into retention_runs (run_id, trigger, asked_by, state) values ($1, 'manual', $2, 'waiting')
-           returning run_id as id, trigger, asked_by, state as "state: RunState", asked_at, started_at, ended_at,
-                     classes as "classes: sqlx::types::Json<Vec<Report>>""#,
+           returning run_id as id, trigger, asked_by, state as "state: RetentionRunState", asked_at, started_at, ended_at,
+                     classes as "classes: sqlx::types::Json<Vec<Forgotten>>""#,
         Uuid::now_v7(),
         who.name,
     )
@@ -110,7 +110,7 @@ pub(super) async fn begin(db: &PgPool) -> Result<Uuid> {
 }
 
 /// How far a run is.
-pub(super) async fn progress(db: &PgPool, id: Uuid, reports: &[Report]) -> Result<()> {
+pub(super) async fn progress(db: &PgPool, id: Uuid, reports: &[Forgotten]) -> Result<()> {
     let classes = json!(reports);
     sqlx::query!(
         "update retention_runs set classes = $2 where run_id = $1 and state = 'running'",
@@ -123,7 +123,12 @@ pub(super) async fn progress(db: &PgPool, id: Uuid, reports: &[Report]) -> Resul
 }
 
 /// Closes a run, and tells what it did. One that another process has called interrupted stays so.
-pub(super) async fn end(db: &PgPool, id: Uuid, state: RunState, reports: &[Report]) -> Result<()> {
+pub(super) async fn end(
+    db: &PgPool,
+    id: Uuid,
+    state: RetentionRunState,
+    reports: &[Forgotten],
+) -> Result<()> {
     let mut tx = db.begin().await?;
     let classes = json!(reports);
     let was_open = sqlx::query!(
@@ -147,11 +152,11 @@ pub(super) async fn end(db: &PgPool, id: Uuid, state: RunState, reports: &[Repor
 }
 
 /// The last runs, the newest first.
-pub(super) async fn runs(db: &PgPool, limit: i64) -> Result<Vec<Run>> {
+pub(super) async fn runs(db: &PgPool, limit: i64) -> Result<Vec<RetentionRun>> {
     let runs = sqlx::query_as!(
-        Run,
-        r#"select run_id as id, trigger, asked_by, state as "state: RunState", asked_at, started_at, ended_at,
-                  classes as "classes: sqlx::types::Json<Vec<Report>>"
+        RetentionRun,
+        r#"select run_id as id, trigger, asked_by, state as "state: RetentionRunState", asked_at, started_at, ended_at,
+                  classes as "classes: sqlx::types::Json<Vec<Forgotten>>"
            from retention_runs order by run_id desc limit $1"#,
         limit,
     )
@@ -161,11 +166,11 @@ pub(super) async fn runs(db: &PgPool, limit: i64) -> Result<Vec<Run>> {
 }
 
 /// One run.
-pub(super) async fn run(db: &PgPool, id: Uuid) -> Result<Option<Run>> {
+pub(super) async fn run(db: &PgPool, id: Uuid) -> Result<Option<RetentionRun>> {
     let run = sqlx::query_as!(
-        Run,
-        r#"select run_id as id, trigger, asked_by, state as "state: RunState", asked_at, started_at, ended_at,
-                  classes as "classes: sqlx::types::Json<Vec<Report>>"
+        RetentionRun,
+        r#"select run_id as id, trigger, asked_by, state as "state: RetentionRunState", asked_at, started_at, ended_at,
+                  classes as "classes: sqlx::types::Json<Vec<Forgotten>>"
            from retention_runs where run_id = $1"#,
         id,
     )

@@ -39,25 +39,25 @@ pub struct Retained {
 /// A run over all classes.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Run {
+pub struct RetentionRun {
     pub id: Uuid,
     /// `scheduled` or `manual`.
     pub trigger: String,
     /// Who asked for it.
     pub asked_by: Option<String>,
-    pub state: RunState,
+    pub state: RetentionRunState,
     pub asked_at: DateTime<Utc>,
     pub started_at: Option<DateTime<Utc>>,
     pub ended_at: Option<DateTime<Utc>>,
     /// What became of each class so far.
-    #[schema(value_type = Vec<Report>)]
-    pub classes: Json<Vec<Report>>,
+    #[schema(value_type = Vec<Forgotten>)]
+    pub classes: Json<Vec<Forgotten>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
-pub enum RunState {
+pub enum RetentionRunState {
     /// It was asked for, and begins in a moment.
     Waiting,
     Running,
@@ -70,7 +70,7 @@ pub enum RunState {
     Interrupted,
 }
 
-impl RunState {
+impl RetentionRunState {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -85,7 +85,7 @@ impl RunState {
 
 /// What became of one class in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Report {
+pub struct Forgotten {
     pub class: String,
     /// Messages for `content` and `messages`, rows for all others.
     pub deleted: u64,

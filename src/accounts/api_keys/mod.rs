@@ -31,6 +31,7 @@ pub use routes::router;
 /// What a key may do. `admin` does not imply `send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = KeyScope)]
 pub enum Scope {
     /// Send, and see its own messages.
     Send,

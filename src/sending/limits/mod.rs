@@ -33,6 +33,7 @@ pub use routes::{router, tell};
 /// Whom a limit is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = LimitScope)]
 pub enum Scope {
     /// An API key; its value is the key's id.
     Key,
@@ -145,6 +146,7 @@ impl Limit {
 /// A limit, and how it stands.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = LimitStanding)]
 pub struct Standing {
     #[serde(flatten)]
     pub limit: Limit,

@@ -45,6 +45,7 @@ pub enum Status {
 /// As a message shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = OutcomeFilter)]
 pub enum Outcome {
     Sent,
     Partial,

@@ -31,6 +31,7 @@ pub use routes::router;
 /// What is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = PauseScope)]
 pub enum Scope {
     All,
     /// A relay; its value is the relay's id. Others go on in its place.

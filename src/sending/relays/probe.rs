@@ -24,6 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How a phase ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = PhaseState)]
 pub enum Outcome {
     Ok,
     Failed,

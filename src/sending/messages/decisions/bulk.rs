@@ -48,6 +48,7 @@ pub struct BulkRetry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = RetryStanding)]
 pub enum Standing {
     Pending,
     Done,

@@ -39,6 +39,7 @@ pub(super) struct Decision {
 /// A relay's breaker, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = BreakerState)]
 pub enum Standing {
     Closed,
     /// It rests after faults.
